@@ -1,0 +1,34 @@
+# Two commands do everything: `make demo` and `make test`. Both prepare .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install demo test lint format golden clean
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: install
+	$(BIN)/fairsaoml demo --out runs/demo
+
+test: install lint
+	$(BIN)/python -m pytest -n 2
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+golden: install  ## regenerate the golden runs; look at the diff before committing it
+	$(BIN)/python -m tests.golden
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

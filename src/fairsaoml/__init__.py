@@ -1,0 +1,35 @@
+"""Online learners that stay accurate and fair while the world changes under them.
+
+The table of contents. Names load late, so that the command starts light.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "types": ("Attribute", "Batch", "Learner", "Problem", "Schema", "Task"),
+    "errors": ("ConfigError", "DataError", "FairSAOMLError", "RunError"),
+    "learners.registry": ("build", "configure", "registered"),
+    "primal_dual": ("make_problem",),
+    "streams.stream": ("Stream",),
+    "streams.catalog": ("open_stream",),
+    "streams.table": ("stream_from_table",),
+    "evaluate.prequential": ("prequential", "rollout"),
+    "evaluate.metrics": ("count", "figures"),
+    "runs.spec": ("RunSpec",),
+    "runs.runner": ("run", "resume"),
+    "report": ("write_report",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fairsaoml' has no attribute {name!r}")
+    return getattr(import_module(f"fairsaoml.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,162 @@
+"""Bounded uniform samples of intervals (D2), and class-balanced draws from them (D20).
+
+Every row gets one random priority when it arrives; a sample keeps, per class, the `capacity` rows
+of lowest priority since its interval began: a uniform sample at any length of the interval, in
+memory that never grows. Draws go by priority too, so that padding changes none of them.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from fairsaoml.types import Batch, Key
+
+__all__ = [
+    "Buffer",
+    "Shuffle",
+    "Sizes",
+    "arrivals",
+    "empty",
+    "forget",
+    "merge",
+    "shuffle",
+    "take_query",
+    "take_support",
+]
+
+EMPTY = jnp.inf  # the priority of a slot that holds no row
+CLASSES = 2
+
+Iteration = Int[Array, ""] | int
+
+
+class Buffer(NamedTuple):
+    """One interval's sample, class by class: slot i of class c is empty or a row with y = c."""
+
+    x: Float[Array, "class slot feature"]
+    group: Int[Array, "class slot attribute"]
+    priority: Float[Array, "class slot"]
+
+
+class Shuffle(NamedTuple):
+    """A round's random order of a buffer's rows; draws are successive windows of it."""
+
+    slots: Int[Array, "class slot"]  # rows first, empty slots last
+    held: Int[Array, "class"]  # how many rows
+
+
+class Sizes(NamedTuple):
+    """Rows per class of the two disjoint draws of an iteration."""
+
+    support: int
+    query: int
+
+
+def empty(capacity: int, features: int, attributes: int) -> Buffer:
+    """A sample of nothing."""
+    return Buffer(
+        x=jnp.zeros((CLASSES, capacity, features)),
+        group=jnp.zeros((CLASSES, capacity, attributes), jnp.int32),
+        priority=jnp.full((CLASSES, capacity), EMPTY, jnp.float32),
+    )
+
+
+def forget(buffer: Buffer, when: Bool[Array, ""]) -> Buffer:
+    """Empty the sample where its interval starts anew."""
+    return buffer._replace(priority=jnp.where(when, EMPTY, buffer.priority))
+
+
+def arrivals(key: Key, batch: Batch, capacity: int) -> Buffer:
+    """The rows of a task as a sample of its own, each with a fresh priority."""
+    rows = jnp.arange(batch.y.shape[0])
+    # One key per row, so that a row's priority does not depend on how many rows pad the batch.
+    priority = jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row)))(rows)
+    member = (batch.weight > 0) & (batch.y == jnp.arange(CLASSES, dtype=jnp.float32)[:, None])
+    return _lowest(
+        Buffer(
+            x=jnp.broadcast_to(batch.x, (CLASSES, *batch.x.shape)),
+            group=jnp.broadcast_to(batch.group, (CLASSES, *batch.group.shape)),
+            priority=jnp.where(member, priority, EMPTY),
+        ),
+        capacity,
+    )
+
+
+def merge(buffer: Buffer, arrived: Buffer) -> Buffer:
+    """The sample of both samples' rows, in the first one's capacity."""
+    both = jax.tree.map(lambda old, new: jnp.concatenate([old, new], axis=1), buffer, arrived)
+    return _lowest(both, buffer.priority.shape[1])
+
+
+def _lowest(buffer: Buffer, capacity: int) -> Buffer:
+    """The rows of lowest priority, at most `capacity` of each class."""
+    slots = buffer.priority.shape[1]
+    if slots < capacity:
+        wider = ((0, 0), (0, capacity - slots))
+        return Buffer(
+            x=jnp.pad(buffer.x, (*wider, (0, 0))),
+            group=jnp.pad(buffer.group, (*wider, (0, 0))),
+            priority=jnp.pad(buffer.priority, wider, constant_values=EMPTY),
+        )
+    kept = jax.lax.top_k(-buffer.priority, capacity)[1]
+    return jax.tree.map(lambda values: _rows(values, kept), buffer)
+
+
+def shuffle(key: Key, buffer: Buffer) -> Shuffle:
+    """A fresh uniform order of the rows held."""
+    held = jnp.isfinite(buffer.priority)
+    order = jnp.where(held, jax.random.uniform(key, held.shape), EMPTY)
+    return Shuffle(slots=jnp.argsort(order, axis=1), held=held.sum(axis=1))
+
+
+def take_support(buffer: Buffer, order: Shuffle, iteration: Iteration, sizes: Sizes) -> Batch:
+    """The support draw of an iteration: up to `sizes.support` rows per class.
+
+    Each iteration starts where the support of the one before ended and wraps around, so that a
+    round sees its sample evenly.
+    """
+    supported, _ = _split(order, sizes)
+    return _window(buffer, order, iteration * supported, supported, sizes.support)
+
+
+def take_query(buffer: Buffer, order: Shuffle, iteration: Iteration, sizes: Sizes) -> Batch:
+    """The query draw of an iteration: the rows after its support, disjoint from it."""
+    supported, queried = _split(order, sizes)
+    return _window(buffer, order, (iteration + 1) * supported, queried, sizes.query)
+
+
+def _split(order: Shuffle, sizes: Sizes) -> tuple[Int[Array, "class"], Int[Array, "class"]]:
+    """How many rows of each class the two draws get.
+
+    A class that is short shares what it has in proportion: half and half when both ask for the
+    same (D20).
+    """
+    support, query = sizes
+    supported = jnp.minimum(support, -(-order.held * support // (support + query)))
+    return supported, jnp.minimum(query, order.held - supported)
+
+
+def _window(
+    buffer: Buffer,
+    order: Shuffle,
+    first: Int[Array, "class"],
+    filled: Int[Array, "class"],
+    size: int,
+) -> Batch:
+    places = jnp.arange(size)
+    position = (first[:, None] + places) % jnp.maximum(order.held, 1)[:, None]  # (class, size)
+    slot = jnp.take_along_axis(order.slots, position, axis=1)
+    drawn = Batch(
+        x=_rows(buffer.x, slot),
+        y=jnp.broadcast_to(jnp.arange(CLASSES, dtype=jnp.float32)[:, None], slot.shape),
+        group=_rows(buffer.group, slot),
+        weight=(places < filled[:, None]).astype(jnp.float32),
+    )
+    return jax.tree.map(lambda leaf: leaf.reshape(CLASSES * size, *leaf.shape[2:]), drawn)
+
+
+def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:
+    """values[class, slots[class]] for every class."""
+    return jax.vmap(lambda one_class, chosen: one_class[chosen])(values, slots)

@@ -1,0 +1,66 @@
+"""The command `fairsaoml`: parse, call one function, print.
+
+Everything heavy is imported inside the commands: `fairsaoml --help` must not load JAX.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fairsaoml.cli import listing, predict, report, run
+from fairsaoml.errors import ConfigError, FairSAOMLError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="fairsaoml",
+    help="Online learners that stay accurate and fair while the world changes under them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.run)
+app.command("report")(report.report)
+app.command("predict")(predict.predict)
+app.command("learners")(listing.learners)
+app.command("streams")(listing.streams)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"fairsaoml {version('fairsaoml')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Exit 0 when it worked, 1 when it could not, 2 on wrong usage, 130 on Ctrl-C."""
+    try:
+        app()
+    except ConfigError as error:
+        _complain(error)
+        sys.exit(2)
+    except FairSAOMLError as error:
+        _complain(error)
+        sys.exit(130 if type(error).__name__ == "Interrupted" else 1)
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing is wrong. Keep Python from flushing into it.
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _complain(error: Exception) -> None:
+    typer.echo(f"fairsaoml: {error}", err=True)

@@ -1,0 +1,76 @@
+"""`fairsaoml learners` and `fairsaoml streams`: what there is, and what can be set."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["learners", "streams"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
+
+
+def learners(
+    name: Annotated[str | None, typer.Argument(help="Show this learner's settings.")] = None,
+    json_: AsJson = False,
+) -> None:
+    """List the learners, or the settings of one."""
+    from fairsaoml.cli.tables import print_rows
+    from fairsaoml.learners import registry
+
+    known = registry.registered() if name is None else {name: registry.entry(name)}
+    if json_:
+        listed = [
+            {
+                "name": key,
+                "summary": entry.summary,
+                "reference": entry.reference,
+                "default": key == registry.DEFAULT,
+                "settings": _settings(entry.config),
+            }
+            for key, entry in known.items()
+        ]
+        typer.echo(json.dumps(listed, indent=2))
+    elif name is None:
+        rows = [
+            [key + " (default)" * (key == registry.DEFAULT), entry.summary, entry.reference]
+            for key, entry in known.items()
+        ]
+        print_rows(["learner", "what it does", "from"], rows)
+    else:
+        rows = [
+            [item["name"], str(item["default"]), f"{item['meaning']} ({item['expected']})"]
+            for item in _settings(known[name].config)
+        ]
+        print_rows(["setting", "default", "meaning"], rows)
+
+
+def _settings(config: type) -> list[dict[str, Any]]:
+    from dataclasses import fields
+
+    return [
+        {
+            "name": item.name,
+            "default": list(item.default) if isinstance(item.default, tuple) else item.default,
+            "meaning": item.metadata["meaning"],
+            "expected": item.metadata["rule"].expected,
+        }
+        for item in fields(config)
+    ]
+
+
+def streams(json_: AsJson = False) -> None:
+    """List the streams and their settings."""
+    from fairsaoml.cli.tables import print_rows
+    from fairsaoml.streams import catalog
+
+    listed: list[dict[str, Any]] = [
+        {"name": name, "summary": listing.summary, "settings": catalog.setting_names(name)}
+        for name, listing in catalog.CATALOG.items()
+    ]
+    if json_:
+        typer.echo(json.dumps(listed, indent=2))
+        return
+    rows = [[item["name"], item["summary"], ", ".join(item["settings"])] for item in listed]
+    rows.append(["FILE.csv, FILE.parquet", catalog.TABLE.summary, "see fairsaoml run --help"])
+    print_rows(["stream", "what it is", "settings"], rows)

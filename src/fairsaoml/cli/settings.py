@@ -1,0 +1,49 @@
+"""Settings as people type them: `--set key=value` and TOML files."""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fairsaoml.errors import ConfigError
+
+__all__ = ["parse_settings", "parse_value", "read_config"]
+
+WORDS = {"none": None, "null": None, "true": True, "false": False}
+
+
+def parse_value(text: str) -> Any:
+    """A number, a list, true, false or none where it reads as one; else the text itself.
+
+    >>> [parse_value(text) for text in ("0.1", "20", "none", "[40, 40]", "dp+eo", "2014-2016")]
+    [0.1, 20, None, [40, 40], 'dp+eo', '2014-2016']
+    """
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, int | float | list) else text
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """The settings of `--set` options; the last word on a key counts."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"expected --set key=value, got {pair!r}; such as tolerance=0.05")
+        settings[key.strip()] = parse_value(value.strip())
+    return settings
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A TOML file of `learner`, `seeds`, `seed` and settings, all at the top level."""
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"expected a TOML file at {path}, found none") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}; write lines such as seeds = 5") from None

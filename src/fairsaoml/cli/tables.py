@@ -1,0 +1,55 @@
+"""Tables on stdout, made to fit a narrow window."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["print_rows", "print_summary"]
+
+RULE = 0.8  # the "80 % rule" a ratio is held against
+
+
+def _cell(value: float | None, rule: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"[yellow]{value:.3f}[/]" if rule and value < RULE else f"{value:.3f}"
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Pooled figures: the whole run, its last rounds, the last rounds of each domain."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"{summary['learner']} on {summary['stream']}")
+    for title in ("accuracy", "balanced", "DP", "EO", "best fair"):
+        table.add_column(title, justify="right")
+
+    def add(name: str, block: dict[str, Any], best: float | None = None) -> None:
+        pooled = block["pooled"]
+        table.add_row(
+            name,
+            _cell(pooled["accuracy"]),
+            _cell(pooled["balanced_accuracy"]),
+            _cell(pooled["dp_ratio"], rule=True),
+            _cell(pooled["eo_ratio"], rule=True),
+            _cell(best),
+        )
+
+    add("all rounds", summary["overall"])
+    for domain in summary["domains"]:
+        best = (domain.get("best") or {}).get("fair_accuracy")
+        add(f"{domain['name'] or 'stream'}, last ten", domain["last"], best)
+    console = Console()
+    console.print(table)
+    console.print(
+        f"pooled over {len(summary['seeds'])} seeds; DP and EO: 1 is fair, {RULE} is the 80 % rule",
+        style="dim",
+        highlight=False,
+    )
+
+
+def print_rows(titles: list[str], rows: list[list[str]]) -> None:
+    """A plain table."""
+    table = Table(*titles, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

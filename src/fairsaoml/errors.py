@@ -1,0 +1,35 @@
+"""Errors a person can act on: what was expected, what came, what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["ConfigError", "DataError", "FairSAOMLError", "RunError", "closest"]
+
+
+class FairSAOMLError(Exception):
+    """Anything this package refuses to do; the command prints it in one line and exits 1."""
+
+
+class ConfigError(FairSAOMLError, ValueError):
+    """A setting, a name or an option that cannot be used."""
+
+
+class DataError(FairSAOMLError, ValueError):
+    """Rows, columns or files that cannot be learned from."""
+
+
+class RunError(FairSAOMLError):
+    """A run's folder that cannot be written, read or continued."""
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown word.
+
+    >>> closest("tolerence", ["tolerance", "base"])
+    "did you mean 'tolerance'?"
+    >>> closest("x", ["tolerance", "base"])
+    'known: base, tolerance'
+    """
+    known = sorted(known)
+    match = get_close_matches(word, known, n=1)
+    return f"did you mean {match[0]!r}?" if match else f"known: {', '.join(known)}"

@@ -1,0 +1,283 @@
+"""Accuracy and fairness of hard decisions, from six counts per group (D19).
+
+Counts add up over rounds and seeds and every figure follows from them, so a figure of one round
+and of a thousand pooled ones is the same function. What cannot be said is None with its reason:
+an all-negative classifier has no demographic-parity ratio, and certainly not 1.0.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairsaoml.errors import DataError
+from fairsaoml.types import Attribute
+
+__all__ = [
+    "FIGURES",
+    "MINIMUM_COUNT",
+    "UNSEEN",
+    "Counts",
+    "GroupCounts",
+    "add",
+    "count",
+    "counts_from_json",
+    "counts_to_json",
+    "figures",
+]
+
+UNSEEN = "unseen"  # where rows of a group that was never declared are counted
+MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
+
+# What stands in every round, mean and pool. Ratios: 1 is fair; dp_difference: 0 is fair.
+FIGURES = (
+    "accuracy",
+    "balanced_accuracy",
+    "positive_rate",
+    "dp_ratio",
+    "dp_difference",
+    "eo_ratio",
+    "eo_ratio_tpr",
+    "eo_ratio_fpr",
+)
+
+
+class Counts(NamedTuple):
+    """All that is ever needed to know of a group's decisions."""
+
+    rows: int = 0
+    predicted_positive: int = 0
+    y1_rows: int = 0
+    true_positive: int = 0
+    y0_rows: int = 0
+    false_positive: int = 0
+
+
+GroupCounts = Mapping[str, Mapping[str, Counts]]  # attribute -> level -> counts
+
+
+class _Rate(NamedTuple):
+    """A share of positive decisions that fairness compares between groups."""
+
+    ratio: str  # the figure it becomes
+    part: str
+    whole: str
+    row: str  # one of the whole, in words
+
+
+_RATES = (
+    _Rate(ratio="dp_ratio", part="predicted_positive", whole="rows", row="row"),
+    _Rate(ratio="eo_ratio_tpr", part="true_positive", whole="y1_rows", row="row with y = 1"),
+    _Rate(ratio="eo_ratio_fpr", part="false_positive", whole="y0_rows", row="row with y = 0"),
+)
+
+
+def count(
+    y: ArrayLike, prediction: ArrayLike, group: ArrayLike, attributes: Sequence[Attribute]
+) -> GroupCounts:
+    """Six counts for every level of every attribute; rows of a group never declared are `unseen`.
+
+    >>> sex = Attribute(name="sex", levels=("f", "m"))
+    >>> found = count(y=[1, 0, 1], prediction=[1, 1, 0], group=[[0], [0], [1]], attributes=[sex])
+    >>> found["sex"]["f"]  # doctest: +NORMALIZE_WHITESPACE
+    Counts(rows=2, predicted_positive=2, y1_rows=1, true_positive=1, y0_rows=1, false_positive=1)
+    >>> found["sex"]["m"].true_positive
+    0
+    """
+    label, decision = _binary("label", y), _binary("prediction", prediction)
+    code = np.asarray(group, dtype=np.int64)
+    if len(decision) != len(label) or code.shape != (len(label), len(attributes)):
+        raise DataError(
+            f"expected one prediction per label and {len(attributes)} group columns, got "
+            f"{len(label)} labels, {len(decision)} predictions and groups of shape {code.shape}; "
+            "pass the rows that were scored, all of them"
+        )
+    return {
+        attribute.name: _count_levels(attribute, code[:, column], 2 * label + decision)
+        for column, attribute in enumerate(attributes)
+    }
+
+
+def add(one: GroupCounts, other: GroupCounts) -> GroupCounts:
+    """The counts of both together, level by level."""
+    return {
+        attribute: {
+            level: _sum(
+                counts[attribute][level]
+                for counts in (one, other)
+                if level in counts.get(attribute, {})
+            )
+            for level in {**one.get(attribute, {}), **other.get(attribute, {})}
+        }
+        for attribute in {**one, **other}
+    }
+
+
+def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[str, Any]:
+    """Every name in `FIGURES`, and `attributes`, `undefined` and `insufficient`.
+
+    A ratio is the lowest group's rate over the highest group's: 1 is fair, .8 the "80 % rule".
+    `dp_ratio` compares positive rates, `eo_ratio_tpr` and `eo_ratio_fpr` those among rows with
+    y = 1 and y = 0, `eo_ratio` is the lower of these two; `dp_difference` is highest minus lowest
+    positive rate. `unseen` rows count towards accuracy and towards no ratio.
+
+    The headline is the worst attribute's; each attribute stands under `attributes`. A figure is
+    None when it would need a rate of no rows, 0 / 0, or another figure that is None: the worst of
+    some unknown is unknown. `undefined` says why. `insufficient` names the ratios for which some
+    group has fewer than `minimum_count` positive decisions.
+
+    >>> half, all_of_them = Counts(4, 2, 2, 2, 2, 0), Counts(4, 4, 2, 2, 2, 2)
+    >>> found = figures({"sex": {"f": half, "m": all_of_them}}, minimum_count=1)
+    >>> found["accuracy"], found["dp_ratio"], found["eo_ratio_tpr"], found["eo_ratio"]
+    (0.75, 0.5, 1.0, 0.0)
+    >>> found = figures({"sex": {"f": Counts(2, 0, 1, 0, 1, 0), "m": Counts(2, 0, 1, 0, 1, 0)}})
+    >>> print(found["dp_ratio"], "-", found["undefined"][0])
+    None - dp_ratio of sex: 0/0, no positive decision on any row
+    """
+    # Every attribute counts the same rows, so any one of them knows the totals.
+    total = _sum(next(iter(counts.values()), {}).values())
+    right = total.true_positive + total.y0_rows - total.false_positive
+    hit = _share(total.true_positive, total.y1_rows)
+    alarm = _share(total.false_positive, total.y0_rows)
+    undefined = [] if total.rows else ["accuracy, positive_rate: no row"]
+    undefined += [] if hit is not None else ["balanced_accuracy: no row with y = 1"]
+    undefined += [] if alarm is not None else ["balanced_accuracy: no row with y = 0"]
+    insufficient = []
+    parities = {}
+    for attribute, levels in counts.items():
+        known = {level: found for level, found in levels.items() if level != UNSEEN}
+        parities[attribute], reasons = _parity(known)
+        undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons]
+        for rate in _RATES:
+            few = [repr(lv) for lv, c in known.items() if getattr(c, rate.part) < minimum_count]
+            if few and parities[attribute][rate.ratio] is not None:
+                who = ", ".join(few)
+                insufficient.append(
+                    f"{rate.ratio} of {attribute}: fewer than {minimum_count} positives in {who}"
+                )
+
+    def worst(name: str) -> float | None:
+        return _lowest(parity[name] for parity in parities.values())
+
+    return {
+        "accuracy": _share(right, total.rows),
+        "balanced_accuracy": None if hit is None or alarm is None else (hit + 1 - alarm) / 2,
+        "positive_rate": _share(total.predicted_positive, total.rows),
+        "dp_ratio": worst("dp_ratio"),
+        "dp_difference": _highest(parity["dp_difference"] for parity in parities.values()),
+        "eo_ratio": worst("eo_ratio"),
+        "eo_ratio_tpr": worst("eo_ratio_tpr"),
+        "eo_ratio_fpr": worst("eo_ratio_fpr"),
+        "attributes": parities,
+        "undefined": undefined,
+        "insufficient": insufficient,
+    }
+
+
+def counts_to_json(counts: GroupCounts) -> dict[str, Any]:
+    """Counts as they stand in `rounds.jsonl`: plain dictionaries."""
+    return {
+        attribute: {level: found._asdict() for level, found in levels.items()}
+        for attribute, levels in counts.items()
+    }
+
+
+def counts_from_json(plain: Mapping[str, Mapping[str, Mapping[str, int]]]) -> GroupCounts:
+    """The other way round."""
+    return {
+        attribute: {level: Counts(**found) for level, found in levels.items()}
+        for attribute, levels in plain.items()
+    }
+
+
+def _parity(levels: Mapping[str, Counts]) -> tuple[dict[str, float | None], list[tuple[str, str]]]:
+    """One attribute's ratios and difference, and (name, reason) of those that are None."""
+    compared = {rate.ratio: _compare(levels, rate) for rate in _RATES}
+    found = {name: comparison.ratio for name, comparison in compared.items()}
+    found["dp_difference"] = compared["dp_ratio"].difference
+    found["eo_ratio"] = _lowest([found["eo_ratio_tpr"], found["eo_ratio_fpr"]])
+    reasons = [(name, comparison.reason) for name, comparison in compared.items()]
+    if found["dp_difference"] is None:
+        reasons.append(("dp_difference", compared["dp_ratio"].reason))
+    return found, [(name, reason) for name, reason in reasons if reason]
+
+
+class _Comparison(NamedTuple):
+    ratio: float | None = None
+    difference: float | None = None
+    reason: str = ""  # why the ratio is None
+
+
+def _compare(levels: Mapping[str, Counts], rate: _Rate) -> _Comparison:
+    """A rate's lowest over its highest group, and highest minus lowest."""
+    if len(levels) < 2:
+        return _Comparison(reason="one group alone cannot be compared")
+    empty = [repr(level) for level, found in levels.items() if not getattr(found, rate.whole)]
+    if empty:
+        return _Comparison(reason=f"no {rate.row} in {', '.join(empty)}")
+    rates = [getattr(found, rate.part) / getattr(found, rate.whole) for found in levels.values()]
+    low, high = min(rates), max(rates)
+    if not high:
+        return _Comparison(difference=0.0, reason=f"0/0, no positive decision on any {rate.row}")
+    return _Comparison(ratio=low / high, difference=high - low)
+
+
+def _lowest(values: Iterable[float | None]) -> float | None:
+    """The minimum, None if any is: the worst of some unknown is unknown."""
+    known = list(values)
+    return None if None in known else min((v for v in known if v is not None), default=None)
+
+
+def _highest(values: Iterable[float | None]) -> float | None:
+    low = _lowest(None if value is None else -value for value in values)
+    return None if low is None else -low
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _count_levels(
+    attribute: Attribute, code: NDArray[np.int64], cell: NDArray[np.int64]
+) -> dict[str, Counts]:
+    """Counts by level from `cell` = 2 * label + decision."""
+    if UNSEEN in attribute.levels:
+        raise DataError(
+            f"expected no level of {attribute.name!r} to be called {UNSEEN!r}, which names the "
+            "groups never declared; rename it"
+        )
+    slots = len(attribute.levels) + 1
+    if len(code) and (code.min() < 0 or code.max() >= slots):
+        raise DataError(
+            f"expected codes 0..{slots - 1} for {attribute.name!r} (the last one for groups never "
+            f"declared), got {code.min()}..{code.max()}; encode groups with the stream's schema"
+        )
+    table = np.bincount(4 * code + cell, minlength=4 * slots).reshape(slots, 4)
+    found = {}
+    for level, (true_no, false_yes, false_no, true_yes) in zip(
+        (*attribute.levels, UNSEEN), table.tolist(), strict=True
+    ):
+        found[level] = Counts(
+            rows=true_no + false_yes + false_no + true_yes,
+            predicted_positive=false_yes + true_yes,
+            y1_rows=false_no + true_yes,
+            true_positive=true_yes,
+            y0_rows=true_no + false_yes,
+            false_positive=false_yes,
+        )
+    if not found[UNSEEN].rows:
+        del found[UNSEEN]
+    return found
+
+
+def _sum(counts: Iterable[Counts]) -> Counts:
+    return Counts(*map(sum, zip(Counts(), *counts, strict=True)))
+
+
+def _binary(what: str, values: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(values).reshape(-1)
+    if not np.isin(array, (0, 1)).all():
+        odd = array[~np.isin(array, (0, 1))][0]
+        raise DataError(f"expected every {what} to be 0 or 1, got {odd!r}; encode it first")
+    return array.astype(np.int64)

@@ -1,0 +1,153 @@
+"""The game, round by round: score what was learned so far on a task, only then learn from it.
+
+All seeds of a run play in one compiled program: `prequential` calls it once a round, `rollout`
+puts all rounds into one scan.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fairsaoml.evaluate.records import Played, finished
+from fairsaoml.evaluate.round import Outcome, play
+from fairsaoml.streams.stream import Stream, checked
+from fairsaoml.types import Batch, Key, Learner, Problem, State, Task
+
+__all__ = ["first_states", "prequential", "rollout", "run_keys"]
+
+SMALLEST_BUCKET = 64  # rows are padded to powers of two from here on: few programs, little waste
+
+
+def prequential(
+    stream: Stream,
+    learner: Learner,
+    problem: Problem,
+    seeds: Sequence[int],
+    *,
+    state: State | None = None,
+    after: int = 0,
+) -> Iterator[Played]:
+    """Play a stream one round at a time, all seeds together; go on from `state` after a round.
+
+    Rows are padded to powers of two, one compilation each.
+    """
+    keys = run_keys(seeds)
+    state = first_states(learner, keys) if state is None else state
+    program = compiled(learner, problem, shared=not stream.seeded)
+    for round, arrived in enumerate(rounds_of(stream, seeds), start=1):
+        if round <= after:
+            continue
+        tasks = [checked(task, stream.schema, round) for task in arrived]
+        begun = time.perf_counter()
+        state = with_room(learner, state, round)
+        batch = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
+        batch = batch if stream.seeded else jax.tree.map(lambda leaf: leaf[0], batch)
+        state, outcome = program(keys, np.int32(round), state, batch)
+        outcome = jax.device_get(outcome)
+        seconds = (time.perf_counter() - begun) / len(seeds)
+        yield finished(round, tasks, outcome, state, stream.schema, seeds, seconds)
+
+
+def rollout(
+    stream: Stream, learner: Learner, problem: Problem, seeds: Sequence[int]
+) -> list[Played]:
+    """The whole game as one compiled scan over padded tasks, vmapped over seeds."""
+    keys = run_keys(seeds)
+    rounds = [
+        [checked(task, stream.schema, round) for task in tasks]
+        for round, tasks in enumerate(rounds_of(stream, seeds), start=1)
+    ]
+    if not rounds:
+        return []
+    size = bucket(max(len(task.y) for tasks in rounds for task in tasks))
+    batches = jax.tree.map(
+        lambda *leaves: np.stack(leaves, axis=1), *[stacked(tasks, size) for tasks in rounds]
+    )  # (seed, round, row, ...)
+    if not stream.seeded:
+        batches = jax.tree.map(lambda leaf: leaf[0], batches)
+    numbers = jnp.arange(1, len(rounds) + 1, dtype=jnp.int32)
+
+    def whole(run_key: Key, state: State, batches: Batch) -> tuple[State, Outcome]:
+        def one(state: State, turn: tuple) -> tuple[State, Outcome]:
+            round, batch = turn
+            return play(learner, problem, run_key, round, state, batch)
+
+        return jax.lax.scan(one, state, (numbers, batches))
+
+    program = jax.jit(jax.vmap(whole, in_axes=(0, 0, 0 if stream.seeded else None)))
+    begun = time.perf_counter()
+    state = with_room(learner, first_states(learner, keys), len(rounds))
+    state, outcomes = jax.device_get(program(keys, state, batches))
+    seconds = (time.perf_counter() - begun) / len(seeds) / len(rounds)
+    return [
+        finished(
+            index + 1,
+            tasks,
+            jax.tree.map(lambda leaf: leaf[:, index], outcomes),  # noqa: B023
+            state,
+            stream.schema,
+            seeds,
+            seconds,
+        )
+        for index, tasks in enumerate(rounds)
+    ]
+
+
+def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
+    """The round's program: seeds are an axis, the round's number is not."""
+    one = partial(play, learner, problem)
+    axes = (0, None, 0, None if shared else 0)
+    return jax.jit(jax.vmap(one, in_axes=axes), donate_argnums=2)
+
+
+def run_keys(seeds: Sequence[int]) -> Key:
+    """One key per seed; everything random in a run is folded from it."""
+    return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+
+
+def first_states(learner: Learner, keys: Key) -> State:
+    """Every seed's state before the first round (round 0 of its key)."""
+    return jax.jit(jax.vmap(lambda key: learner.init(jax.random.fold_in(key, 0))))(keys)
+
+
+def with_room(learner: Learner, state: State, round: int) -> State:
+    """Every seed's state with room for a round: an endless stream's state grows outside jit."""
+    return jax.vmap(lambda one: learner.grow(one, round))(state)
+
+
+def rounds_of(stream: Stream, seeds: Sequence[int]) -> Iterable[tuple[Task, ...]]:
+    """The tasks of each round, one per seed, or one for all where rows are real."""
+    passes = [stream.tasks(seed) for seed in (seeds if stream.seeded else seeds[:1])]
+    return zip(*passes, strict=True)
+
+
+def bucket(rows: int) -> int:
+    """The padded size: the next power of two.
+
+    >>> [bucket(rows) for rows in (0, 64, 65, 1000)]
+    [64, 64, 128, 1024]
+    """
+    return max(SMALLEST_BUCKET, 1 << max(rows - 1, 0).bit_length())
+
+
+def stacked(tasks: Sequence[Task], size: int) -> Batch:
+    """Padded tasks, seed axis first; padding has weight 0."""
+
+    def padded(values: np.ndarray) -> Any:
+        return np.pad(values, [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1))
+
+    batches = [
+        Batch(
+            x=padded(task.x),
+            y=padded(task.y),
+            group=padded(task.group),
+            weight=padded(np.ones(len(task.y), np.float32)),
+        )
+        for task in tasks
+    ]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *batches)

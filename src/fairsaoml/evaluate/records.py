@@ -1,0 +1,87 @@
+"""From a compiled round's scores to what journals, tables and pages see: plain numbers."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from fairsaoml.evaluate.metrics import count, counts_to_json, figures
+from fairsaoml.evaluate.round import Outcome
+from fairsaoml.types import Schema, State, Task
+
+__all__ = ["Played", "finished"]
+
+WARNINGS = {
+    "empty": "the task is empty: nothing learned, figures are null",
+    "one_class": "the task has one class only",
+    "one_group": "the task lacks a group: its constraint was switched off",
+    "dual_pinned": "the dual has been 0 under a positive violation for many rounds: "
+    "lower dual_damping or raise the dual steps",
+    "not_finite": "the update was not finite and was not made; scale the features or step smaller",
+}
+
+
+class Played(NamedTuple):
+    """A finished round, for all seeds."""
+
+    round: int
+    records: list[dict[str, Any]]  # one line of rounds.jsonl each
+    predictions: list[tuple[Task, np.ndarray, np.ndarray]]  # task, scores, decisions; by seed
+    state: State  # seed axis first; valid until the next round is asked for
+
+
+def finished(
+    round: int,
+    tasks: Sequence[Task],
+    outcome: Outcome,
+    state: State,
+    schema: Schema,
+    seeds: Sequence[int],
+    seconds: float,
+) -> Played:
+    """Host side of a round: from scores to records."""
+    records, predictions = [], []
+    for index, seed in enumerate(seeds):
+        task = tasks[index % len(tasks)]
+        one = jax.tree.map(lambda leaf: leaf[index], outcome)  # noqa: B023
+        scores = one.scores[: len(task.y)]
+        decisions = scores > one.threshold
+        records.append(
+            {
+                "round": round,
+                "seed": int(seed),
+                "domain": task.domain,
+                "rows": len(task.y),
+                **record(task, one, schema),
+                "seconds": seconds,
+            }
+        )
+        predictions.append((task, scores, decisions))
+    return Played(round=round, records=records, predictions=predictions, state=state)
+
+
+def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
+    """One line of the journal, but for round, seed and time."""
+    rows = len(task.y)
+    held = one.held_out[:rows]
+    adapted = one.adapted_scores[:rows] > one.adapted_threshold
+    zero_shot = tally(task.y, one.scores[:rows] > one.threshold, task.group, schema)
+    info = one.info
+    raised = [words for flag, words in WARNINGS.items() if info.flags[flag]]
+    return {
+        **zero_shot,
+        "loss": float(one.loss) if rows else None,
+        "violation": [float(value) for value in one.violation],
+        "dual": [float(value) for value in info.dual],
+        "weights": [float(value) for value in info.weights[info.present]],
+        "awake": [int(level) for level in np.flatnonzero(info.awake)],
+        "warnings": [*task.warnings, *raised],
+        "adapted": tally(task.y[held], adapted[held], task.group[held], schema),
+    }
+
+
+def tally(y: Any, decisions: Any, group: Any, schema: Schema) -> dict[str, Any]:
+    """Counts by group, and the figures made of them."""
+    counts = count(y, decisions, group, schema.attributes)
+    return {**figures(counts), "counts": counts_to_json(counts)}

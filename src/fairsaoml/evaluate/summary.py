@@ -1,0 +1,131 @@
+"""A run in a few numbers: from the lines of `rounds.jsonl` to `summary.json`.
+
+Two kinds of numbers, side by side. The mean over rounds is what plots by round show; it skips the
+rounds in which a figure is undefined and says how many. The pool adds up the counts first and
+divides once: no round is skipped, and small rounds weigh little.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+from statistics import fmean, stdev
+from typing import Any
+
+from fairsaoml.errors import DataError
+from fairsaoml.evaluate.metrics import (
+    FIGURES,
+    MINIMUM_COUNT,
+    GroupCounts,
+    add,
+    counts_from_json,
+    counts_to_json,
+    figures,
+)
+
+__all__ = ["LAST_ROUNDS", "summarise"]
+
+LAST_ROUNDS = 10  # what `last` means, of a stream and of a domain
+
+Line = Mapping[str, Any]  # one line of rounds.jsonl: a round of a seed
+
+
+def summarise(
+    rounds: Iterable[Line],
+    *,
+    learner: str,
+    stream: str,
+    seeds: Sequence[int],
+    best: Mapping[str, Mapping[str, float]] | None = None,
+    minimum_count: int = MINIMUM_COUNT,
+) -> dict[str, Any]:
+    """What `summary.json` says: blocks for all rounds, the last ten, and each domain.
+
+    A block has `rounds` (the first and the last, both inside), and for every name in `FIGURES`:
+    `mean` (each seed's mean over rounds, then over seeds), `spread` (the seeds' standard deviation,
+    with n - 1; None for a single seed), `skipped` (how many lines the mean left out because the
+    figure is undefined, named only if any) and `pooled` (of counts added up over rounds and seeds,
+    with these counts and with reasons where a figure is None). `adapted` holds the same of the
+    figures after a few labels of the round (D18), if the lines have them.
+
+    A domain is a stretch of rounds of one domain; one that comes back is listed again. `best` is
+    what the stream knows to be achievable there.
+
+    >>> counts = {"rows": 4, "predicted_positive": 2, "y1_rows": 2, "true_positive": 2,
+    ...           "y0_rows": 2, "false_positive": 0}
+    >>> line = {"domain": "", "seed": 0, "counts": {"sex": {"f": counts, "m": counts}}}
+    >>> first, second = {"round": 1, "accuracy": 0.5}, {"round": 2, "accuracy": None}
+    >>> summary = summarise([line | first, line | second], learner="l", stream="s", seeds=[0])
+    >>> block = summary["overall"]
+    >>> block["rounds"], block["mean"]["accuracy"], block["skipped"]["accuracy"]
+    ([1, 2], 0.5, 1)
+    >>> block["pooled"]["accuracy"], block["pooled"]["dp_ratio"]
+    (1.0, 1.0)
+    """
+    lines = sorted(rounds, key=lambda line: (line["round"], line["seed"]))
+    if not lines:
+        raise DataError(
+            "expected at least one round to sum up, got none; give the stream at least one task"
+        )
+
+    def block(chosen: Sequence[Line]) -> dict[str, Any]:
+        return _block(chosen, minimum_count)
+
+    domains = []
+    for name, stretch in groupby(lines, key=lambda line: line["domain"]):
+        own = list(stretch)
+        known = {"best": dict(best[name])} if best and name in best else {}
+        domains.append({"name": name, **block(own), "last": block(_last(own)), **known})
+    return {
+        "learner": learner,
+        "stream": stream,
+        "seeds": list(seeds),
+        "rounds": len({line["round"] for line in lines}),
+        "overall": block(lines),
+        "last": block(_last(lines)),
+        "domains": domains,
+    }
+
+
+def _last(lines: Sequence[Line]) -> list[Line]:
+    """The lines of the last ten rounds among them."""
+    kept = set(sorted({line["round"] for line in lines})[-LAST_ROUNDS:])
+    return [line for line in lines if line["round"] in kept]
+
+
+def _block(lines: Sequence[Line], minimum_count: int) -> dict[str, Any]:
+    block = {
+        "rounds": [lines[0]["round"], lines[-1]["round"]],
+        **_means(lines),
+        "pooled": _pooled(lines, minimum_count),
+    }
+    adapted = [{"seed": line["seed"], **line["adapted"]} for line in lines if line.get("adapted")]
+    if adapted:
+        block["adapted"] = _means(adapted)
+        if all("counts" in line for line in adapted):
+            block["adapted"]["pooled"] = _pooled(adapted, minimum_count)
+    return block
+
+
+def _means(lines: Sequence[Line]) -> dict[str, Any]:
+    """Each figure's mean and spread over seeds of its mean over rounds, nulls skipped."""
+    mean: dict[str, float | None] = {}
+    spread: dict[str, float | None] = {}
+    skipped: dict[str, int] = {}
+    for name in FIGURES:
+        by_seed: dict[int, list[float]] = {}
+        for line in lines:
+            if line.get(name) is not None:
+                by_seed.setdefault(line["seed"], []).append(line[name])
+        of_seeds = [fmean(values) for values in by_seed.values()]
+        mean[name] = fmean(of_seeds) if of_seeds else None
+        spread[name] = stdev(of_seeds) if len(of_seeds) > 1 else None
+        missing = len(lines) - sum(map(len, by_seed.values()))
+        if missing:
+            skipped[name] = missing
+    return {"mean": mean, "spread": spread, "skipped": skipped}
+
+
+def _pooled(lines: Sequence[Line], minimum_count: int) -> dict[str, Any]:
+    nothing: GroupCounts = {}
+    counts = reduce(add, (counts_from_json(line["counts"]) for line in lines), nothing)
+    return {**figures(counts, minimum_count=minimum_count), "counts": counts_to_json(counts)}

@@ -1,0 +1,70 @@
+"""Every learner by the name people type: its settings, its factory, where it comes from.
+
+Another package adds a learner through the entry-point group `fairsaoml.learners`: the entry
+point's name is the learner's, its object an `Entry`.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+
+from fairsaoml.config import LearnerConfig
+from fairsaoml.errors import ConfigError, closest
+from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
+from fairsaoml.learners.live import LiveConfig, live
+from fairsaoml.primal_dual import make_problem
+from fairsaoml.types import Learner, Problem, Schema
+
+__all__ = ["DEFAULT", "Entry", "build", "configure", "entry", "registered"]
+
+DEFAULT = "fairsaoml-live"
+GROUP = "fairsaoml.learners"
+
+
+class Entry(NamedTuple):
+    """What the registry knows of a learner."""
+
+    config: type[LearnerConfig]
+    factory: Callable[[Problem, Any], Learner]
+    summary: str
+    reference: str
+
+
+LEARNERS: dict[str, Entry] = {
+    "fairsaoml-live": Entry(
+        LiveConfig,
+        live,
+        "experts on geometric intervals that all keep learning; their mixture decides",
+        "this project; docs/explanation.md",
+    ),
+    "fairsaoml": Entry(
+        FairSAOMLConfig,
+        fairsaoml,
+        "the paper's learner: experts adapt from a primal-dual meta pair when they wake",
+        "Zhao, Mi, Wu, Jiang, Khan, Chen: KDD 2022",
+    ),
+}
+
+
+def registered() -> dict[str, Entry]:
+    """All learners: ours, then those that other packages bring."""
+    others = {point.name: point.load() for point in entry_points(group=GROUP)}
+    return {**LEARNERS, **others}
+
+
+def entry(name: str) -> Entry:
+    """A learner by name; an unknown one is an error that says which was meant."""
+    known = registered()
+    if name not in known:
+        raise ConfigError(f"unknown learner {name!r}; {closest(name, known)}")
+    return known[name]
+
+
+def configure(name: str, settings: Mapping[str, Any] | None = None) -> LearnerConfig:
+    """A learner's validated settings."""
+    return entry(name).config.from_dict(settings or {})
+
+
+def build(name: str, config: LearnerConfig, schema: Schema) -> Learner:
+    """A learner for a stream's schema."""
+    return entry(name).factory(make_problem(config, schema), config)

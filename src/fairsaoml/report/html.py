@@ -1,0 +1,306 @@
+"""The report of one run or of several over one another: one file, nothing from outside."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from fairsaoml.errors import RunError
+from fairsaoml.report.figures import Chart, Reach, inside, part, progress, style
+from fairsaoml.report.markup import Markup, element
+from fairsaoml.report.rates import RateRow, group_mark, group_rates
+from fairsaoml.report.reading import Run, read_runs
+from fairsaoml.report.tables import (
+    group_table,
+    scoreboard,
+    settings_table,
+    summary_table,
+    troubles_table,
+)
+from fairsaoml.report.words import count, ends, headline, verdict
+from fairsaoml.runs.files import write_text
+
+__all__ = ["write_picture", "write_report"]
+
+WIDE, NARROW = 1032.0, 380.0  # drawing widths: a full page, a phone
+HALF, THIRD = 500.0, 320.0  # small multiples, two or three beside one another
+PICTURE = 900.0
+
+UNSEEN = "unseen"  # the slot of `evaluate.metrics`, said again here to spare loading it
+
+
+def write_report(folders: Sequence[Path], out: Path) -> Path:
+    """Write the report of the runs in these folders as one self-contained HTML file."""
+    runs = read_runs(folders)
+    return _write(Path(out), "<!doctype html>\n" + _page(runs) + "\n")
+
+
+def write_picture(folders: Sequence[Path], out: Path) -> Path:
+    """Write DP, EO and accuracy by round as one SVG file that stands alone."""
+    if Path(out).suffix != ".svg":
+        raise RunError(f"expected a picture's name ending in .svg, got {out}; name it so")
+    runs = read_runs(folders)
+    chart = progress(runs, _best(runs))
+    return _write(Path(out), chart.draw(PICTURE, name_ends=True, alone=_asset("chart.css")) + "\n")
+
+
+def _page(runs: Sequence[Run]) -> Markup:
+    title = headline(runs)
+    streams = _by_stream(runs)
+    parts: list[str] = []
+    for at, same in enumerate(streams):
+        if len(streams) > 1:
+            parts.append(element("h2", f"Stream: {same[0].stream}"))
+        parts += _stream(same, f"s{at}")
+    return element(
+        "html",
+        element(
+            "head",
+            element("meta", charset="utf-8"),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="color-scheme", content="light dark"),
+            element("title", title),
+            element("style", Markup(_asset("chart.css") + _asset("page.css"))),
+        ),
+        element(
+            "body",
+            element(
+                "main",
+                element("header", element("h1", title), _lead(runs)),
+                *parts,
+                *_record(runs),
+            ),
+            element("script", Markup(_asset("page.js"))),
+        ),
+        lang="en",
+    )
+
+
+def _stream(runs: Sequence[Run], key: str) -> list[str]:
+    """Everything about the runs on one stream."""
+    verdicts = [element("li", verdict(run), class_=style(i)) for i, run in enumerate(runs)]
+    parts: list[str] = [element("ul", *verdicts, class_="verdicts")]
+    parts.append(scoreboard(runs))
+    parts += [element("h2", "Round by round"), _progress(runs, f"{key}-progress")]
+    parts += _groups(runs)
+    parts += _insides(runs, key)
+    parts += [
+        element("h2", "Summary"),
+        element(
+            "p",
+            "Large: counts pooled over the rounds and the seeds. Small: the mean over the rounds, "
+            "then over the seeds, ± the standard deviation over the seeds; a mean skips the "
+            "rounds in which a figure is undefined, and says how many.",
+            class_="aside",
+        ),
+        summary_table(runs),
+    ]
+    if any(block.adapted for run in runs for block in run.blocks):
+        parts += [
+            element("h2", "With a few labels of the round"),
+            element(
+                "p",
+                "The same after one pass on a labelled tenth of each round, scored on the rest.",
+                class_="aside",
+            ),
+            summary_table(runs, adapted=True),
+        ]
+    for attribute in _attributes(runs):
+        parts += [element("h2", f"Counts by {attribute}"), group_table(runs, attribute)]
+    parts += [element("h2", "What could not be measured"), troubles_table(runs)]
+    return parts
+
+
+def _lead(runs: Sequence[Run]) -> Markup:
+    longest = max(runs, key=lambda run: len(run.rounds))
+    rounds = count(len(longest.rounds), "round")
+    domains = f" in {count(len(longest.domains), 'domain')}" if len(longest.domains) > 1 else ""
+    seeds = count(len(longest.seeds), "seed")
+    return element(
+        "p",
+        f"{rounds}{domains}, {seeds}. Every round is scored with what was learned before it, and "
+        "only then learned from. DP and EO compare how the groups are treated: the lowest rate "
+        "divided by the highest. 1 is equal; from 0.8 on, the 80 % rule is met.",
+        class_="lead",
+    )
+
+
+def _progress(runs: Sequence[Run], key: str) -> Markup:
+    chart = progress(runs, _best(runs))
+    band = (
+        ""
+        if all(len(run.seeds) == 1 for run in runs)
+        else ("Lines: the mean over the seeds; bands: from the lowest seed to the highest. ")
+    )
+    wide = -(-len({r for run in runs for r in run.rounds}) // len(chart.xs))
+    bins = f"Each point is the mean of {wide} rounds. " if wide > 1 else ""
+    caption = f"{band}{bins}A gap in a line is a round in which the ratio is undefined."
+    legend = [
+        element(
+            "li",
+            element(
+                "label",
+                element("input", type="checkbox", checked="checked", class_=f"show-{i}"),
+                _sample(f"line {style(i)}"),
+                run.name,
+            ),
+            class_=style(i),
+        )
+        for i, run in enumerate(runs)
+    ]
+    return element(
+        "figure",
+        element("figcaption", caption),
+        element("ul", *legend, class_="key") if len(runs) > 1 else "",
+        _strokes_key(bool(_best(runs))),
+        *_drawn(chart, WIDE, key),
+        class_="progress",
+        data_values=key,
+    )
+
+
+def _groups(runs: Sequence[Run]) -> list[str]:
+    parts: list[str] = []
+    for attribute in _attributes(runs):
+        blocks = [(i, run, block) for i, run in enumerate(runs) for block in run.blocks]
+        ends_of = [entry for entry in blocks if entry[2].end]
+        domains = dict.fromkeys(block.domain or "" for _, _, block in ends_of)
+        rows = [
+            RateRow(
+                stretch=domain,
+                name=run.name,
+                style=style(i),
+                groups=_seen((block.figures.pooled.get("counts") or {}).get(attribute, {})),
+            )
+            for domain in domains
+            for i, run, block in ends_of
+            if block.domain == domain
+        ]
+        groups = list(dict.fromkeys(group for row in rows for group in row.groups))
+        legend = [
+            element("li", element("svg", group_mark(i), viewBox="-15 -6 30 12"), group)
+            for i, group in enumerate(groups)
+        ]
+        parts += [
+            element("h2", f"Treatment by {attribute}"),
+            element(
+                "figure",
+                element(
+                    "figcaption",
+                    f"{ends(runs)} of each domain, pooled: the share of each group that was "
+                    "selected, of its positives that were found, of its negatives that were "
+                    "taken for positives. Marks on one another: equal treatment.",
+                ),
+                element("ul", *legend, class_="key neutral"),
+                element("div", group_rates(attribute, rows, WIDE, 3), class_="wide"),
+                element("div", group_rates(attribute, rows, NARROW, 1), class_="narrow"),
+            ),
+        ]
+    return parts
+
+
+def _insides(runs: Sequence[Run], key: str) -> list[str]:
+    reach = Reach.of(runs)
+    width = {1: WIDE, 2: HALF}.get(len(runs), THIRD)
+    sections = []
+    for i, run in enumerate(runs):
+        chart = inside(run, reach)
+        name = f"{key}-inside-{i}"
+        body: list[str] = []
+        if chart.panels:
+            figure = [*_drawn(chart, width, name), _constraints_key(run)]
+            body.append(element("figure", *figure, data_values=name))
+        if not run.constraints:
+            body.append(element("p", "No constraint, so no dual and no violation.", class_="aside"))
+        if body:
+            sections.append(element("section", element("h3", run.name), *body, class_=style(i)))
+    if not sections:
+        return []
+    return [
+        element("h2", "Inside the learner" if len(runs) == 1 else "Inside the learners"),
+        element(
+            "p",
+            "One expert for each length of interval. Weight on short intervals means the world is "
+            "changing, weight on long ones that it is quiet. The dual is the price the learner "
+            "puts on breaking a constraint; a violation above 0 is a constraint broken, on the "
+            "smooth measure it trains with. Means over the seeds.",
+            class_="aside",
+        ),
+        element("div", *sections, class_="multiples"),
+    ]
+
+
+def _record(runs: Sequence[Run]) -> list[str]:
+    """How to do it again."""
+    commands = [str(run.spec["command"]) for run in runs if run.spec.get("command")]
+    parts: list[str] = [element("h2", "Settings and versions")]
+    if commands:
+        parts.append(element("p", "To repeat:", class_="aside"))
+        parts.append(element("pre", element("code", "\n".join(commands))))
+    parts.append(settings_table(runs))
+    return parts
+
+
+def _drawn(chart: Chart, width: float, key: str) -> list[str]:
+    """The chart at the width of a page and of a phone, and the values under a pointer."""
+    small = chart.draw(min(width, NARROW))
+    drawings = [element("div", small, class_="any")]
+    if width > NARROW:
+        large = chart.draw(width, name_ends=True)
+        drawings = [element("div", large, class_="wide"), element("div", small, class_="narrow")]
+    # Inside a script only "<" could end the element, so none is written.
+    values = json.dumps(chart.values(), separators=(",", ":")).replace("<", "\\u003c")
+    return [*drawings, element("script", Markup(values), type="application/json", id=key)]
+
+
+def _strokes_key(best: bool) -> Markup:
+    """What the bold, dashed and dotted lines mean, where the chart has no room to say it."""
+    kinds = [("rule", "80 % rule")]
+    if best:
+        kinds += [("best", "best of any rule"), ("best fair", "best of a fair rule")]
+    items = [element("li", _sample(class_), words) for class_, words in kinds]
+    return element("ul", *items, class_="key tight narrow")
+
+
+def _constraints_key(run: Run) -> str:
+    names = enumerate(run.constraints)
+    items = [element("li", _sample(f"line {part(i)}"), str(name)) for i, name in names]
+    return element("ul", *items, class_="key tight") if items else ""
+
+
+def _sample(class_: str) -> Markup:
+    stroke = element("line", x1=0, x2=30, y1=6, y2=6, class_=class_)
+    return element("svg", stroke, viewBox="0 0 30 12", aria_hidden="true")
+
+
+def _seen(groups: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+    """Without the groups that nobody declared: they are counted, and compared with no one."""
+    return {group: counts for group, counts in groups.items() if group != UNSEEN}
+
+
+def _attributes(runs: Sequence[Run]) -> list[str]:
+    lines = (line for run in runs for line in run.lines)
+    return list(dict.fromkeys(name for line in lines for name in line.get("counts") or {}))
+
+
+def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs of the same stream with the same settings, in the order they were named."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        settings = run.spec.get("stream", {}).get("settings") or {}
+        found.setdefault(run.stream + json.dumps(settings, sort_keys=True), []).append(run)
+    return list(found.values())
+
+
+def _best(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+    return {name: dict(best) for run in runs for name, best in run.best.items()}
+
+
+def _asset(name: str) -> str:
+    return (files("fairsaoml.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _write(out: Path, content: str) -> Path:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, content)
+    return out

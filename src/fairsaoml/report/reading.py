@@ -1,0 +1,249 @@
+"""A run's folder, read back: what a report needs to know, in the order a report shows it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairsaoml.errors import RunError
+from fairsaoml.runs.files import read_json, tidy
+from fairsaoml.runs.journal import read_rounds
+
+__all__ = [
+    "Block",
+    "Domain",
+    "Figures",
+    "Run",
+    "Series",
+    "binned",
+    "read_run",
+    "read_runs",
+    "series",
+]
+
+MOST_POINTS = 400  # more than that is finer than the charts' pixels: rounds are averaged in bins
+
+Line = Mapping[str, Any]  # one line of rounds.jsonl
+Pick = Callable[[Line], float | None]
+
+
+class Domain(NamedTuple):
+    """A stretch of rounds from the same domain; first and last are both inside."""
+
+    name: str
+    first: int
+    last: int
+
+
+class Figures(NamedTuple):
+    """The mean over rounds, its spread over seeds, the lines it skipped; and of pooled counts."""
+
+    mean: Mapping[str, float | None]
+    spread: Mapping[str, float | None]
+    skipped: Mapping[str, int]
+    pooled: Mapping[str, Any]
+
+
+class Block(NamedTuple):
+    """A stretch of rounds in figures: all rounds, a domain, or a domain's end."""
+
+    title: str
+    domain: str | None  # None: all rounds
+    end: bool  # whether these are a domain's last rounds, not all of them
+    first: int
+    last: int
+    figures: Figures
+    adapted: Figures | None  # after a few labels of the round
+    best: Mapping[str, float]  # what can be reached there, where known
+
+
+class Series(NamedTuple):
+    """A figure by round: its mean over the seeds, and its lowest and highest seed.
+
+    None where no seed has a value: a gap in the line.
+    """
+
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What `spec.json`, `rounds.jsonl` and `summary.json` of one folder say."""
+
+    name: str
+    learner: str
+    stream: str
+    spec: Mapping[str, Any]
+    lines: Sequence[Line]
+    rounds: Sequence[int]  # increasing
+    seeds: Sequence[int]
+    domains: Sequence[Domain]
+    blocks: Sequence[Block]
+    finished: bool  # whether the run came to its end and wrote its summary
+    length: int | None  # how many rounds the stream has, when that is known
+
+    @property
+    def base(self) -> int:
+        """Intervals of level k are base^k rounds long."""
+        return int((self.spec.get("learner", {}).get("config") or {}).get("base") or 2)
+
+    @property
+    def constraints(self) -> Sequence[str]:
+        return self.spec.get("constraints") or []
+
+    @property
+    def best(self) -> dict[str, Mapping[str, float]]:
+        """What can be reached, by domain, where it is known."""
+        return {block.domain: block.best for block in self.blocks if block.domain and block.best}
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """Read every folder; runs of the same name are told apart by a number."""
+    if not folders:
+        raise RunError("expected at least one run's folder, got none; name one, as runs/NAME")
+    runs: list[Run] = []
+    for folder in folders:
+        runs.append(read_run(Path(folder), {run.name for run in runs}))
+    return runs
+
+
+def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
+    """Read one folder. A run without a summary is summed up as far as it got."""
+    spec = _object(folder / "spec.json")
+    lines = _lines(folder / "rounds.jsonl")
+    learner = str((spec.get("learner") or {}).get("name", ""))
+    stream = str((spec.get("stream") or {}).get("name", ""))
+    seeds = sorted({line["seed"] for line in lines})
+    finished = (folder / "summary.json").exists()
+    if finished:
+        summary = _object(folder / "summary.json")
+    else:
+        from fairsaoml.evaluate.summary import summarise  # late: it loads the numerics
+
+        summary = summarise(lines, learner=learner, stream=stream, seeds=seeds)
+    domains: list[Domain] = []
+    for entry in summary.get("domains", []):
+        first, last = entry["rounds"]
+        name = unused(str(entry["name"] or "the stream"), {domain.name for domain in domains})
+        domains.append(Domain(name=name, first=first, last=last))
+    return Run(
+        name=unused(str(spec.get("name") or folder.resolve().name), set(taken)),
+        learner=learner,
+        stream=stream,
+        spec=spec,
+        lines=lines,
+        rounds=sorted({line["round"] for line in lines}),
+        seeds=seeds,
+        domains=domains,
+        blocks=_blocks(summary, domains),
+        finished=finished,
+        length=(spec.get("stream") or {}).get("length"),
+    )
+
+
+def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:
+    """Consecutive rounds in as few equal bins as keep to `most` points; bins of one if they can.
+
+    >>> binned([1, 2, 3]), binned([1, 2, 3, 4, 5], most=3)
+    ([[1], [2], [3]], [[1, 2], [3, 4], [5]])
+    """
+    width = -(-len(rounds) // most)
+    return [list(rounds[i : i + width]) for i in range(0, len(rounds), width)]
+
+
+def series(run: Run, pick: Pick, bins: Sequence[Sequence[int]]) -> Series:
+    """A figure by bin of rounds: each seed's mean over the bin, then over the seeds.
+
+    Nulls are skipped; a bin in which every seed is null is a gap.
+    """
+    place = {round: i for i, rounds in enumerate(bins) for round in rounds}
+    found: list[dict[int, list[float]]] = [{} for _ in bins]
+    for line in run.lines:
+        value = pick(line)
+        if value is not None and line["round"] in place:
+            found[place[line["round"]]].setdefault(line["seed"], []).append(value)
+    by_seed = [[sum(vs) / len(vs) for vs in seeds.values()] for seeds in found]
+    return Series(
+        mean=[sum(vs) / len(vs) if vs else None for vs in by_seed],
+        low=[min(vs, default=None) for vs in by_seed],
+        high=[max(vs, default=None) for vs in by_seed],
+    )
+
+
+def unused(name: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken.
+
+    >>> unused("a", set()), unused("a", {"a"}), unused("a", {"a", "a (2)"})
+    ('a', 'a (2)', 'a (3)')
+    """
+    candidates = (name if n == 1 else f"{name} ({n})" for n in range(1, len(taken) + 2))
+    return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block]:
+    """Everything, then each domain whole and its end, in the order of the stream."""
+
+    def figures(entry: Mapping[str, Any]) -> Figures:
+        return Figures(*(entry.get(key) or {} for key in Figures._fields))
+
+    def block(
+        title: str,
+        entry: Mapping[str, Any],
+        domain: str | None = None,
+        end: bool = False,
+        best: Mapping[str, float] | None = None,
+    ) -> Block:
+        first, last = entry["rounds"]
+        return Block(
+            title=title,
+            domain=domain,
+            end=end,
+            first=first,
+            last=last,
+            figures=figures(entry),
+            adapted=figures(entry["adapted"]) if entry.get("adapted") else None,
+            best=best or {},
+        )
+
+    blocks = [block("All rounds", summary["overall"])]
+    for (name, _, _), entry in zip(domains, summary["domains"], strict=True):
+        best = entry.get("best")
+        if len(domains) > 1:
+            blocks.append(block(name, entry, name, best=best))
+        first, last = entry["last"]["rounds"]
+        end = f"last {last - first + 1} rounds" if last > first else "last round"
+        blocks.append(block(f"{name}, {end}", entry["last"], name, end=True, best=best))
+    return blocks
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        value = read_json(path)
+    except OSError as error:
+        raise RunError(
+            f"expected a run's {path.name} in {path.parent}, got none; "
+            "name the folder that `fairsaoml run` wrote"
+        ) from error
+    except ValueError as error:
+        raise RunError(f"expected JSON in {path}, got {error}; run again") from error
+    if not isinstance(value, dict):
+        raise RunError(f"expected a JSON object in {path}, got a {type(value).__name__}; run again")
+    return tidy(value)
+
+
+def _lines(path: Path) -> list[Line]:
+    # Our files hold no NaN. Should one come from elsewhere, `tidy` makes it unknown.
+    lines = tidy(read_rounds(path))
+    if not lines:
+        raise RunError(
+            f"expected at least one round in {path}, got none; let the run do a round first"
+        )
+    for at, line in enumerate(lines, start=1):
+        if not isinstance(line, dict) or not {"round", "seed", "domain", "counts"} <= line.keys():
+            raise RunError(
+                f"expected round, seed, domain and counts in line {at} of {path}, "
+                "got something else; run again"
+            )
+    return sorted(lines, key=lambda line: (line["round"], line["seed"]))

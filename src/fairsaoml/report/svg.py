@@ -1,0 +1,188 @@
+"""The few strokes every chart is made of. Colours live in `assets/chart.css`, never here."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from fairsaoml.report.markup import Markup, element, join, number
+
+__all__ = [
+    "LETTER",
+    "Frame",
+    "Values",
+    "band",
+    "drawing",
+    "extent",
+    "gaps",
+    "line",
+    "shorten",
+    "spread_out",
+    "text",
+    "ticks",
+]
+
+Values = Sequence[float | None]
+
+MARGIN = 20.0  # around a picture that stands alone
+LETTER = 6.7  # the width of a letter of chart text, generously
+
+
+class Frame(NamedTuple):
+    """Where a panel lies in its drawing, and the values at its edges."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+
+    @property
+    def right(self) -> float:
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    def x(self, value: float) -> float:
+        low, high = self.x_range
+        return self.left + self.width * (value - low) / (high - low)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_range
+        return self.bottom - self.height * (value - low) / (high - low)
+
+
+def drawing(
+    width: float,
+    height: float,
+    title: str,
+    description: str,
+    *parts: str,
+    alone: str | None = None,
+    **attributes: str,
+) -> Markup:
+    """A picture with the words that stand for it where it cannot be seen.
+
+    `alone`: the style sheet of a picture outside a page; it gets a ground and a margin.
+    """
+    edge = MARGIN if alone else 0.0
+    corner, outer, across = number(-edge), width + 2 * edge, height + 2 * edge
+    ground = [
+        element("style", Markup(alone)),
+        element("rect", x=corner, y=corner, width=outer, height=across, rx=8, class_="ground"),
+    ]
+    return element(
+        "svg",
+        element("title", title),
+        element("desc", description),
+        *(ground if alone else []),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"{corner} {corner} {number(outer)} {number(across)}",
+        width=outer if alone else None,
+        height=across if alone else None,
+        role="img",
+        **attributes,
+    )
+
+
+def text(x: float, y: float, words: str, class_: str = "tick", anchor: str | None = None) -> Markup:
+    return element("text", words, x=x, y=y, class_=class_, text_anchor=anchor)
+
+
+def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
+    """A line that breaks where a value is missing; a value alone between gaps is a dot."""
+    path, dots = [], []
+    for stretch in gaps(ys):
+        points = [(number(frame.x(xs[i])), number(frame.y(_known(ys[i])))) for i in stretch]
+        if len(points) == 1:
+            (x, y) = points[0]
+            dots.append(element("circle", cx=x, cy=y, r=2.2, class_=f"dot {class_}"))
+        else:
+            path.append("M" + "L".join(f"{x} {y}" for x, y in points))
+    drawn = [element("path", d="".join(path), class_=f"line {class_}")] if path else []
+    return join(*drawn, *dots)
+
+
+def band(frame: Frame, xs: Sequence[float], low: Values, high: Values, class_: str) -> Markup:
+    """The area between two lines, with the same gaps; nothing where they have a single point."""
+    outlines = []
+    for stretch in gaps([None if a is None else b for a, b in zip(low, high, strict=True)]):
+        there = [(xs[i], _known(high[i])) for i in stretch]
+        back = [(xs[i], _known(low[i])) for i in reversed(stretch)]
+        if len(stretch) > 1:
+            corners = [f"{number(frame.x(x))} {number(frame.y(y))}" for x, y in there + back]
+            outlines.append("M" + "L".join(corners) + "Z")
+    return element("path", d="".join(outlines), class_=class_) if outlines else Markup()
+
+
+def gaps(values: Values) -> list[list[int]]:
+    """The stretches of places that hold a value.
+
+    >>> gaps([1.0, 2.0, None, 3.0])
+    [[0, 1], [3]]
+    """
+    stretches: list[list[int]] = [[]]
+    for i, value in enumerate(values):
+        if value is not None:
+            stretches[-1].append(i)
+        elif stretches[-1]:
+            stretches.append([])
+    return [stretch for stretch in stretches if stretch]
+
+
+def ticks(low: float, high: float, about: int) -> list[float]:
+    """Round numbers from low to high, about so many: steps of 1, 2 or 5 times a power of ten.
+
+    >>> ticks(0, 1, 5), ticks(1, 90, 6)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [20.0, 40.0, 60.0, 80.0])
+    """
+    rough = (high - low) / about
+    power = 10 ** math.floor(math.log10(rough))
+    step = min((1, 2, 5, 10), key=lambda m: abs(m * power - rough)) * power
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, last + 1)]
+
+
+def spread_out(places: Sequence[float], apart: float, low: float, high: float) -> list[float]:
+    """Places moved as little as need be to stand `apart`, in their order, within low and high.
+
+    >>> spread_out([10, 11, 40], apart=10, low=0, high=100)
+    [10, 20, 40]
+    >>> spread_out([99, 98], apart=10, low=0, high=100)
+    [100, 90]
+    """
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    moved = list(places)
+    floor = low
+    for i in order:
+        moved[i] = max(moved[i], floor)
+        floor = moved[i] + apart
+    ceiling = high
+    for i in reversed(order):
+        moved[i] = min(moved[i], ceiling)
+        ceiling = moved[i] - apart
+    return moved
+
+
+def shorten(words: str, width: float) -> str:
+    """As many letters as fit a width.
+
+    >>> shorten("fairsaoml-live", 60), shorten("dp", 60)
+    ('fairsao…', 'dp')
+    """
+    room = max(int(width / LETTER), 1)
+    return words if len(words) <= room else words[: max(room - 1, 0)] + "…"
+
+
+def extent(values: Iterable[float | None]) -> tuple[float, float] | None:
+    """The smallest and largest of the known values, None when nothing is known."""
+    known = [value for value in values if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+def _known(value: float | None) -> float:
+    assert value is not None  # `gaps` hands out only places that hold a value
+    return value

@@ -1,0 +1,257 @@
+"""The tables of a report: several runs stand under one another, never in tables of their own."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairsaoml.report.figures import FAIR, style
+from fairsaoml.report.markup import Markup, element
+from fairsaoml.report.rates import RATES
+from fairsaoml.report.reading import Block, Figures, Run
+from fairsaoml.report.words import ends, judge, plain
+
+__all__ = ["group_table", "scoreboard", "settings_table", "summary_table", "troubles_table"]
+
+MEASURES = (
+    ("accuracy", "Accuracy"),
+    ("balanced_accuracy", "Balanced accuracy"),
+    ("positive_rate", "Positive rate"),
+    ("dp_ratio", "DP"),
+    ("dp_difference", "DP difference"),
+    ("eo_ratio", "EO"),
+    ("eo_ratio_tpr", "TPR ratio"),
+    ("eo_ratio_fpr", "FPR ratio"),
+)
+MOST_TROUBLES = 8  # kinds listed for each run; the rest is counted
+
+
+def scoreboard(runs: Sequence[Run]) -> Markup:
+    """The last rounds of each domain: does it meet the rule, how accurate is it?"""
+    names = list(dict.fromkeys(j.domain for run in runs for j in judge(run)))
+    heads = [_head(f"{ends(runs)} of", "words"), *(_head(name) for name in names)]
+    rows = []
+    for i, run in enumerate(runs):
+        found = {judgement.domain: judgement for judgement in judge(run)}
+        cells = [_name(i, run)]
+        for name in names:
+            judgement = found.get(name)
+            if judgement is None:
+                cells.append(element("td", "not reached", class_="unknown"))
+                continue
+            cells.append(
+                element(
+                    "td",
+                    _ruled("DP", judgement.dp),
+                    _ruled("EO", judgement.eo),
+                    element("small", f"accuracy {plain(judgement.accuracy, 3)}"),
+                )
+            )
+        rows.append(element("tr", *cells))
+    best = [runs[0].best.get(name, {}).get("fair_accuracy") for name in names]
+    if any(value is not None for value in best):
+        cells = [element("th", "Best accuracy of a fair rule", scope="row")]
+        cells += [element("td", "unknown" if value is None else plain(value, 3)) for value in best]
+        rows.append(element("tr", *cells))
+    body = element("tbody", *rows, class_="lines")
+    return _table(element("tr", *heads), body, class_="board")
+
+
+def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
+    """Every stretch of rounds: pooled, and below it the mean over rounds with its spread.
+
+    `adapted`: the figures after a few labels of each round, without the whole domains.
+    """
+    heads = element("tr", _head("", "words"), *(_head(title) for _, title in MEASURES))
+    bodies = []
+    for title, blocks in _aligned(runs, whole=not adapted):
+        rows = [_stretch(title, blocks[0][1], len(MEASURES) + 1)]
+        for i, block in blocks:
+            found = block.adapted if adapted else block.figures
+            if found is not None:
+                cells = [_figure(found, key) for key, _ in MEASURES]
+                rows.append(element("tr", _name(i, runs[i]), *cells))
+        bodies.append(element("tbody", *rows))
+    return _table(heads, *bodies)
+
+
+def group_table(runs: Sequence[Run], attribute: str) -> Markup:
+    """Counts and rates of each group of an attribute, and how the groups compare."""
+    titles = [title for title, *_ in RATES]
+    heads = element(
+        "tr", _head("", "words"), _head("Group", "words"), *(_head(title) for title in titles)
+    )
+    bodies = []
+    for title, blocks in _aligned(runs, whole=False):
+        rows = [_stretch(title, blocks[0][1], len(RATES) + 2)]
+        for i, block in blocks:
+            pooled = block.figures.pooled
+            groups = (pooled.get("counts") or {}).get(attribute, {})
+            ratios = (pooled.get("attributes") or {}).get(attribute, {})
+            first = _name(i, runs[i])
+            for group, counts in groups.items():
+                cells = [_rate(counts[part], counts[whole]) for _, part, whole, _ in RATES]
+                rows.append(element("tr", first, element("td", group, class_="words"), *cells))
+                first = element("td")
+            cells = [element("td", _ruled("", ratios.get(ratio))) for *_, ratio in RATES]
+            compared = element("td", "lowest ÷ highest", class_="words unknown")
+            rows.append(element("tr", first, compared, *cells))
+        bodies.append(element("tbody", *rows))
+    return _table(heads, *bodies)
+
+
+def troubles_table(runs: Sequence[Run]) -> Markup:
+    """What was undefined, what rests on few rows, what was warned of, and how often."""
+    rows = []
+    for i, run in enumerate(runs):
+        for kind, key in (
+            ("Undefined", "undefined"),
+            ("Few cases", "insufficient"),
+            ("Warning", "warnings"),
+        ):
+            found = Counter(_words(item) for line in run.lines for item in line.get(key) or [])
+            for words, times in found.most_common(MOST_TROUBLES):
+                share = f"{times:,} of {len(run.lines):,}"
+                rows.append(_trouble(i, run, kind, words, share))
+            if len(found) > MOST_TROUBLES:
+                rest = sum(found.values()) - sum(n for _, n in found.most_common(MOST_TROUBLES))
+                more = f"{len(found) - MOST_TROUBLES} other kinds"
+                rows.append(_trouble(i, run, kind, more, f"{rest:,}"))
+    if not rows:
+        return element(
+            "p",
+            "Every ratio of every round is defined, none rests on too few cases, "
+            "and no warning was raised.",
+        )
+    heads = [_head("", "words"), _head("", "words"), _head("What", "words")]
+    return _table(
+        element("tr", *heads, _head("Rounds × seeds")),
+        element("tbody", *rows, class_="lines"),
+    )
+
+
+def settings_table(runs: Sequence[Run]) -> Markup:
+    """Everything `spec.json` says, a column for each run; what differs is set in bold."""
+    columns = [_flat(run.spec) for run in runs]
+    keys = list(dict.fromkeys(key for column in columns for key in column))
+    heads = [_head("", "words"), *(_head(run.name, "words") for run in runs)]
+    rows = []
+    for key in keys:
+        values = [column.get(key, "") for column in columns]
+        differs = len(set(values)) > 1
+        cells = [
+            element("td", element("strong", value) if differs else value, class_="words wrap")
+            for value in values
+        ]
+        rows.append(element("tr", element("th", key, scope="row"), *cells))
+    return _table(element("tr", *heads), element("tbody", *rows, class_="lines"))
+
+
+def _aligned(runs: Sequence[Run], whole: bool = True) -> list[tuple[str, list[tuple[int, Block]]]]:
+    """The runs' stretches of the same title beside one another; `whole`: also whole domains."""
+    found: dict[str, list[tuple[int, Block]]] = {}
+    for i, run in enumerate(runs):
+        for block in run.blocks:
+            if whole or block.end or block.domain is None:
+                found.setdefault(block.title, []).append((i, block))
+    return list(found.items())
+
+
+def _flat(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Nested settings as one list of readable keys.
+
+    >>> _flat({"learner": {"name": "aod", "config": {"base": 2}}, "seeds": [0, 1]})
+    {'learner': 'aod', 'base': '2', 'seeds': '0, 1'}
+    """
+    flat: dict[str, str] = {}
+
+    def add(key: str, value: Any) -> None:
+        if value not in (None, [], {}):
+            flat[key] = _words(value)
+
+    learner, stream = spec.get("learner") or {}, spec.get("stream") or {}
+    add("learner", learner.get("name"))
+    for key, value in (learner.get("config") or {}).items():
+        flat[key] = _words(value)
+    add("constraints in use", spec.get("constraints"))
+    add("stream", stream.get("name"))
+    for key, value in (stream.get("settings") or {}).items():
+        flat[f"stream: {key}"] = _words(value)
+    for attribute in stream.get("attributes") or []:
+        add(f"protected: {attribute.get('name')}", attribute.get("levels"))
+    add("features", stream.get("features"))
+    add("notes", stream.get("notes"))
+    add("seeds", spec.get("seeds"))
+    for key, value in (spec.get("versions") or {}).items():
+        flat[f"version: {key}"] = _words(value)
+    return flat
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(v, str | int | float) for v in value):
+        return ", ".join(map(str, value))
+    return "none" if value is None else json.dumps(value)
+
+
+def _ruled(name: str, ratio: float | None) -> Markup:
+    if ratio is None:
+        return element("span", f"{name} undefined".strip(), class_="unknown")
+    met = ratio >= FAIR
+    words = f"{name} {plain(ratio)}".strip()
+    label = f"{words}, {'meets' if met else 'misses'} the rule"
+    mark = f"{words} {'✓' if met else '✗'}"
+    return element("span", mark, class_="good" if met else "bad", role="img", aria_label=label)
+
+
+def _figure(found: Figures, key: str) -> Markup:
+    """The pooled figure, the mean below it; the mean alone where no counts were pooled."""
+    mean, spread = found.mean.get(key), found.spread.get(key)
+    average = plain(mean, 3) + (f" ± {spread:.3f}" if spread is not None else "")
+    if not found.pooled:
+        return element("td", average)
+    notes = [average if mean is not None else "mean undefined"]
+    if found.skipped.get(key):
+        notes.append(f"{found.skipped[key]:,} skipped")
+    if any(reason.startswith(key) for reason in found.pooled.get("insufficient") or []):
+        notes.append("few cases")
+    pooled = found.pooled.get(key)
+    class_ = "unknown" if pooled is None else None
+    return element("td", plain(pooled, 3), *(element("small", n) for n in notes), class_=class_)
+
+
+def _rate(part: int, whole: int) -> Markup:
+    of = element("small", f"{part:,} of {whole:,}", class_="beside")
+    if not whole:
+        return element("td", of, "undefined", class_="unknown")
+    return element("td", of, f"{part / whole:.3f}")
+
+
+def _trouble(i: int, run: Run, kind: str, words: str, times: str) -> Markup:
+    return element(
+        "tr",
+        _name(i, run),
+        element("td", kind, class_="words"),
+        element("td", words, class_="words wrap"),
+        element("td", times),
+    )
+
+
+def _name(i: int, run: Run) -> Markup:
+    chip = element("span", class_=f"chip {style(i)}")
+    return element("th", chip, run.name, scope="row")
+
+
+def _stretch(title: str, block: Block, columns: int) -> Markup:
+    rounds = element("span", f"rounds {block.first} to {block.last}", class_="aside")
+    return element("tr", element("th", title, rounds, scope="rowgroup", colspan=str(columns)))
+
+
+def _head(words: str, class_: str | None = None) -> Markup:
+    return element("th", words, scope="col", class_=class_)
+
+
+def _table(heads: Markup, *bodies: Markup, class_: str = "") -> Markup:
+    table = element("table", element("thead", heads), *bodies)
+    return element("div", table, class_=f"scroll {class_}".strip())

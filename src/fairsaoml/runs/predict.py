@@ -1,0 +1,49 @@
+"""New rows, decided by what a run has learned."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from fairsaoml.errors import ConfigError, DataError
+from fairsaoml.evaluate.prequential import bucket
+from fairsaoml.runs.runner import load_run
+from fairsaoml.streams.reading import need, read_table
+from fairsaoml.streams.stream import LARGEST_VALUE
+from fairsaoml.streams.table import encode_rows
+
+__all__ = ["predict_rows"]
+
+
+def predict_rows(
+    folder: Path, file: Path, *, seed: int | None = None
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Calibrated probabilities, decisions, and notes on what was odd about the rows.
+
+    Each seed of a run is a model of its own; the first one speaks unless another is named.
+    """
+    spec, game, checkpoint = load_run(folder)
+    if seed is not None and seed not in spec.seeds:
+        seeds = ", ".join(map(str, spec.seeds))
+        raise ConfigError(f"expected one of the run's seeds ({seeds}), got {seed}")
+    index = 0 if seed is None else list(spec.seeds).index(seed)
+    state = jax.tree.map(lambda leaf: leaf[index], checkpoint.state)
+    table = read_table(file)
+    if game.stream.encoder is not None:
+        x, notes = encode_rows(game.stream.encoder, table)
+    else:
+        need(game.stream.schema.features, table.column_names, str(file))
+        columns = [table[name].to_numpy() for name in game.stream.schema.features]
+        x, notes = np.stack(columns, axis=1).astype(np.float32), ()
+    broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    if broken.size:
+        raise DataError(
+            f"expected finite numbers, got NaN or infinity in {broken.size} rows of {file}, "
+            f"the first is row {broken[0]}; fill them in or leave the rows out"
+        )
+    x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
+    rows = len(x)
+    padded = np.pad(x, ((0, bucket(rows) - rows), (0, 0)))
+    scores = np.asarray(jax.jit(game.learner.scores)(state, padded))[:rows].astype(np.float64)
+    decisions = scores > float(game.learner.threshold(state))
+    return 1 / (1 + np.exp(-scores)), decisions, notes

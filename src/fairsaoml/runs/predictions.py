@@ -1,0 +1,66 @@
+"""`predictions.parquet`: every decision of a run, one row per seed, round and row.
+
+Each round is a file of its own until the run is finished, so that a killed run loses none.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairsaoml.evaluate.records import Played
+from fairsaoml.types import Schema
+
+__all__ = ["Predictions"]
+
+
+class Predictions:
+    """A writer that does nothing unless it was asked for."""
+
+    def __init__(self, folder: Path, schema: Schema, asked: bool) -> None:
+        self._parts, self._file = folder / ".predictions", folder / "predictions.parquet"
+        self._schema, self._asked = schema, asked
+        if asked:
+            self._parts.mkdir(exist_ok=True)
+
+    def append(self, played: Played, seeds: Sequence[int]) -> None:
+        """Keep a round."""
+        if not self._asked:
+            return
+        tables = []
+        for seed, (task, scores, decisions) in zip(seeds, played.predictions, strict=True):
+            rows = len(task.y)
+            groups = {
+                name: pa.array(np.array([*levels, "unseen"], object)[task.group[:, index]])
+                for index, (name, levels) in enumerate(self._schema.attributes)
+            }
+            tables.append(
+                pa.table(
+                    {
+                        "seed": np.full(rows, seed, np.int32),
+                        "round": np.full(rows, played.round, np.int32),
+                        "row": np.arange(rows, dtype=np.int32),
+                        "y": task.y.astype(np.int8),
+                        **{f"group_{name}": column for name, column in groups.items()},
+                        "score": 1 / (1 + np.exp(-scores.astype(np.float64))),
+                        "prediction": decisions.astype(np.int8),
+                    }
+                )
+            )
+        pq.write_table(pa.concat_tables(tables), self._parts / f"{played.round:08d}.parquet")
+
+    def finish(self) -> None:
+        """Join the rounds into one file, written aside and renamed."""
+        if not self._asked:
+            return
+        parts = sorted(self._parts.glob("*.parquet"))
+        aside = self._file.with_name(f".{self._file.name}.part")
+        with pq.ParquetWriter(aside, pq.read_schema(parts[0])) as writer:
+            for part in parts:
+                writer.write_table(pq.read_table(part))
+        aside.replace(self._file)
+        for part in parts:
+            part.unlink()
+        self._parts.rmdir()

@@ -1,0 +1,202 @@
+"""Running a spec: the run directory as it fills, round by round, and as it is gone on with."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from signal import SIGINT, default_int_handler, signal
+from typing import Any
+
+import jax
+
+from fairsaoml.errors import RunError
+from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.prequential import first_states, prequential, run_keys
+from fairsaoml.evaluate.records import Played
+from fairsaoml.evaluate.summary import summarise
+from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fairsaoml.runs.files import read_json, write_json
+from fairsaoml.runs.journal import Journal, read_rounds
+from fairsaoml.runs.predictions import Predictions
+from fairsaoml.runs.spec import Game, RunSpec
+
+__all__ = ["Interrupted", "free_folder", "is_finished", "load_run", "prepare", "resume", "run"]
+
+SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
+REPORT = "report.html"
+OURS = {SPEC, ROUNDS, SUMMARY, CHECKPOINT, REPORT, "predictions.parquet", ".predictions"}
+CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
+
+OnRound = Callable[[Game, Played], None]
+
+
+class Interrupted(RunError):
+    """Ctrl-C: the round was finished and saved; the command exits 130."""
+
+
+def free_folder(spec: RunSpec) -> Path:
+    """A folder under runs/ that nothing is in yet."""
+    stem = Path(spec.stream).name.split(".")[0].replace(":", "-")
+    for number in range(1, 10_000):
+        folder = Path("runs") / (f"{stem}-{spec.learner}" + (f"-{number}" * (number > 1)))
+        if not folder.exists():
+            return folder
+    raise RunError("expected room under runs/, found 10,000 runs of this name; give --out DIR")
+
+
+def prepare(folder: Path, *, force: bool = False) -> None:
+    """Make a run's folder; one that holds another run is kept, unless forced."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"expected a folder at {folder}, found a file; give another --out")
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    foreign = {name for name in names - OURS if not name.endswith(".part")}
+    if foreign and (force or SPEC not in names):
+        raise RunError(
+            f"{folder} holds files that are no run's ({', '.join(sorted(foreign)[:3])}); "
+            "give another --out"
+        )
+    if SPEC in names and not force:
+        raise RunError(
+            f"{folder} already holds a run; go on with it by --resume {folder}, replace it by "
+            "--force, or give another --out"
+        )
+    for name in names:
+        _remove(folder / name)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        for child in path.iterdir():
+            _remove(child)
+        path.rmdir()
+    else:
+        path.unlink()
+
+
+def run(
+    spec: RunSpec,
+    folder: Path,
+    *,
+    force: bool = False,
+    save_predictions: bool = False,
+    on_round: OnRound | None = None,
+) -> dict[str, Any]:
+    """Play a spec into a folder and return its summary."""
+    use_cache()
+    game = Game.of(spec)
+    prepare(folder, force=force)
+    write_json(folder / SPEC, {**spec.to_json(game), "save_predictions": save_predictions})
+    return _play(spec, game, folder, None, on_round)
+
+
+def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
+    """Go on with a run where its last checkpoint left it."""
+    use_cache()
+    spec = load_spec(folder)
+    if is_finished(folder):
+        return read_json(folder / SUMMARY)
+    game = Game.of(spec)
+    return _play(spec, game, folder, _checkpoint(spec, game, folder), on_round)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run has reached its stream's end."""
+    return (folder / SUMMARY).exists()
+
+
+def load_spec(folder: Path) -> RunSpec:
+    """The spec of the run in a folder."""
+    if not (folder / SPEC).exists():
+        raise RunError(
+            f"expected a run in {folder}, found no {SPEC}; start it with `fairsaoml run STREAM "
+            f"--out {folder}`"
+        )
+    return RunSpec.from_json(read_json(folder / SPEC))
+
+
+def load_run(folder: Path) -> tuple[RunSpec, Game, Checkpoint]:
+    """A run and what it has learned."""
+    spec = load_spec(folder)
+    game = Game.of(spec)
+    checkpoint = _checkpoint(spec, game, folder)
+    if checkpoint is None:
+        raise RunError(f"the run in {folder} has not learned anything yet; let it run on")
+    return spec, game, checkpoint
+
+
+def _checkpoint(spec: RunSpec, game: Game, folder: Path) -> Checkpoint | None:
+    like = jax.eval_shape(lambda keys: first_states(game.learner, keys), run_keys(spec.seeds))
+    return load_checkpoint(folder / CHECKPOINT, like)
+
+
+def _play(
+    spec: RunSpec, game: Game, folder: Path, begun: Checkpoint | None, on_round: OnRound | None
+) -> dict[str, Any]:
+    content = read_json(folder / SPEC)
+    about = {key: content[key] for key in ("learner", "stream", "seeds", "versions")}
+    after = begun.round if begun else 0
+    saved = time.monotonic()
+    last = after
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(folder / ROUNDS, after=after))
+        predictions = Predictions(folder, game.stream.schema, content["save_predictions"])
+        stop = stack.enter_context(_interruptible())
+        for played in prequential(
+            game.stream,
+            game.learner,
+            game.problem,
+            spec.seeds,
+            state=begun.state if begun else None,
+            after=after,
+        ):
+            journal.append(played.records)
+            predictions.append(played, spec.seeds)
+            last = played.round
+            if on_round:
+                on_round(game, played)
+            is_last = last == game.stream.length
+            if stop() or is_last or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                journal.sync()
+                save_checkpoint(folder / CHECKPOINT, last, played.state, about)
+                saved = time.monotonic()
+            if stop() and not is_last:
+                raise Interrupted(
+                    f"stopped after round {last}; go on with `fairsaoml run --resume {folder}`"
+                )
+            state = played.state
+        if last == 0:
+            raise RunError(f"expected at least one task in {spec.stream}, got none")
+        if game.stream.length is None and last > after:
+            save_checkpoint(folder / CHECKPOINT, last, state, about)
+        predictions.finish()
+    summary = summarise(
+        read_rounds(folder / ROUNDS),
+        learner=spec.learner,
+        stream=spec.stream,
+        seeds=list(spec.seeds),
+        best=game.stream.best,
+    )
+    write_json(folder / SUMMARY, summary)
+    return read_json(folder / SUMMARY)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C into a question: the round at hand is finished first; twice means at once."""
+    asked = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal asked
+        asked = True
+        signal(SIGINT, default_int_handler)
+
+    try:
+        before = signal(SIGINT, note)
+    except ValueError:  # not the main thread: nobody can press Ctrl-C there
+        yield lambda: False
+        return
+    try:
+        yield lambda: asked
+    finally:
+        signal(SIGINT, before)

@@ -1,0 +1,134 @@
+"""What to run, as data: all that is needed to repeat a run, versions included."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from importlib.metadata import version
+from platform import python_version
+from typing import Any
+
+from fairsaoml.errors import ConfigError, RunError, closest
+from fairsaoml.learners import registry
+from fairsaoml.primal_dual import make_problem
+from fairsaoml.streams.catalog import open_stream, setting_names
+from fairsaoml.streams.stream import Stream
+from fairsaoml.types import Learner, Problem
+
+__all__ = ["Game", "RunSpec", "split_settings"]
+
+SPEC_SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """A stream, a learner, their settings, and the seeds."""
+
+    stream: str
+    learner: str = registry.DEFAULT
+    stream_settings: Mapping[str, Any] = field(default_factory=dict)
+    learner_settings: Mapping[str, Any] = field(default_factory=dict)
+    seeds: Sequence[int] = (0, 1, 2, 3, 4)
+
+    @property
+    def name(self) -> str:
+        """What a run is called when nobody says."""
+        changed = [f"{key}={value}" for key, value in self.learner_settings.items()]
+        return " ".join([self.learner, *changed])
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run."""
+        settings = {**self.stream_settings, **self.learner_settings}
+        words = ["fairsaoml", "run", self.stream, "--learner", self.learner]
+        words += ["--seeds", str(len(self.seeds)), "--seed", str(self.seeds[0])]
+        for key, value in settings.items():
+            shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+            words += ["--set", f"{key}={'none' if shown is None else shown}"]
+        return shlex.join(words)
+
+    def to_json(self, game: "Game") -> dict[str, Any]:
+        """The content of spec.json."""
+        stream, schema = game.stream, game.stream.schema
+        return {
+            "schema": SPEC_SCHEMA,
+            "name": self.name,
+            "command": self.command,
+            "learner": {
+                "name": self.learner,
+                "config": game.config,
+                "settings": dict(self.learner_settings),
+            },
+            "stream": {
+                "name": self.stream,
+                "settings": dict(self.stream_settings),
+                "features": list(schema.features),
+                "attributes": [
+                    {"name": name, "levels": list(levels)} for name, levels in schema.attributes
+                ],
+                "length": stream.length,
+                "notes": list(stream.notes),
+                "encoder": stream.encoder,
+            },
+            "constraints": [constraint.name for constraint in game.problem.constraints],
+            "seeds": list(self.seeds),
+            "versions": {
+                "fairsaoml": version("fairsaoml"),
+                "jax": version("jax"),
+                "numpy": version("numpy"),
+                "python": python_version(),
+            },
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "RunSpec":
+        """The spec that a spec.json was written from."""
+        if content.get("schema") != SPEC_SCHEMA:
+            raise RunError(
+                f"expected a spec of schema {SPEC_SCHEMA}, got {content.get('schema')!r}; "
+                "the run was made by another version of fairsaoml"
+            )
+        return cls(
+            stream=content["stream"]["name"],
+            learner=content["learner"]["name"],
+            stream_settings=content["stream"]["settings"],
+            learner_settings=content["learner"]["settings"],
+            seeds=tuple(content["seeds"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """A spec made real: an open stream and a learner for it."""
+
+    stream: Stream
+    learner: Learner
+    problem: Problem
+    config: dict[str, Any]
+
+    @classmethod
+    def of(cls, spec: RunSpec) -> "Game":
+        """Open the stream, build the learner; a finite stream's length is the horizon (D16)."""
+        stream = open_stream(spec.stream, spec.stream_settings)
+        entry = registry.entry(spec.learner)
+        settings = dict(spec.learner_settings)
+        if any(item.name == "horizon" for item in fields(entry.config)):
+            settings.setdefault("horizon", stream.length)
+        config = entry.config.from_dict(settings)
+        problem = make_problem(config, stream.schema)
+        learner = entry.factory(problem, config)
+        return cls(stream=stream, learner=learner, problem=problem, config=config.to_dict())
+
+
+def split_settings(
+    stream: str, learner: str, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Which settings are the stream's and which the learner's; neither's is an error."""
+    of_stream = setting_names(stream)
+    of_learner = [item.name for item in fields(registry.entry(learner).config)]
+    for key in settings:
+        if key not in of_stream and key not in of_learner:
+            raise ConfigError(f"unknown setting {key!r}; {closest(key, of_stream + of_learner)}")
+    return (
+        {key: value for key, value in settings.items() if key in of_stream},
+        {key: value for key, value in settings.items() if key not in of_stream},
+    )

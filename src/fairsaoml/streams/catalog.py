@@ -1,0 +1,80 @@
+"""Streams by the names people type; a name with a file's ending is a table of the user's own."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairsaoml.errors import ConfigError, closest
+from fairsaoml.streams.stream import Stream
+
+__all__ = ["CATALOG", "TABLE_ENDINGS", "Listing", "is_table", "open_stream", "setting_names"]
+
+TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+
+
+class Listing(NamedTuple):
+    """Where a stream is made, which of its settings its name fixes, and what it is."""
+
+    module: str
+    factory: str
+    fixed: dict[str, Any]
+    summary: str
+
+
+TABLE = Listing("table", "stream_from_table", {}, "a table of your own: CSV or Parquet")
+CATALOG: dict[str, Listing] = {
+    "synthetic": Listing(
+        "synthetic",
+        "synthetic",
+        {"gradual": False},
+        "lending-like, three domains of 30 tasks; gap and concept turn at each change",
+    ),
+    "synthetic-gradual": Listing(
+        "synthetic", "synthetic", {"gradual": True}, "the same, drifting instead of jumping"
+    ),
+}
+
+
+def is_table(name: str) -> bool:
+    """Whether a stream's name is a table's file name.
+
+    >>> is_table("loans.csv"), is_table("synthetic")
+    (True, False)
+    """
+    return name.lower().endswith(TABLE_ENDINGS)
+
+
+def listing(name: str) -> Listing:
+    """A stream by name; an unknown one is an error that says which was meant."""
+    if is_table(name):
+        return TABLE
+    if name not in CATALOG:
+        if Path(name).exists():
+            endings = ", ".join(TABLE_ENDINGS)
+            raise ConfigError(f"expected a table ending in one of {endings}; got {name!r}")
+        raise ConfigError(
+            f"unknown stream {name!r}; {closest(name, CATALOG)} (`fairsaoml streams` lists them; "
+            "a file of your own ends in .csv or .parquet)"
+        )
+    return CATALOG[name]
+
+
+def _factory(name: str) -> Callable[..., Stream]:
+    where = listing(name)
+    return getattr(import_module(f"fairsaoml.streams.{where.module}"), where.factory)
+
+
+def setting_names(name: str) -> list[str]:
+    """The settings a stream takes, those apart that its name fixes."""
+    parameters = inspect.signature(_factory(name)).parameters.values()
+    fixed = listing(name).fixed
+    return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in fixed]
+
+
+def open_stream(name: str, settings: Mapping[str, Any] | None = None) -> Stream:
+    """The stream of a name with some settings; nothing is read before its first task is asked."""
+    factory, where = _factory(name), listing(name)
+    chosen = {**where.fixed, **(settings or {})}
+    return factory(name, **chosen) if is_table(name) else factory(**chosen)

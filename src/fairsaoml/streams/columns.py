@@ -1,0 +1,156 @@
+"""A raw column, whatever its type, as distinct texts or as numbers.
+
+Work is done on the distinct values, of which there are few, and then spread over the rows.
+Text and typed columns meet here: `1`, `1.0` and the text " 1" are the same value, so a model
+fitted on a CSV file also reads a dataframe.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = [
+    "MISSING_MARKS",
+    "Factor",
+    "Numbers",
+    "array",
+    "canonical",
+    "factor",
+    "is_flat",
+    "numbers",
+]
+
+MISSING_MARKS = (
+    *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
+    *("null", "NULL", "Null", "(null)", "None"),
+)
+_DASHES = ("-", "--")  # no number, but as a text it may be a value: the labels "+" and "-"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_DRESSED = r"^([+-]?)[$€£]?\s?(\d+(?:\.\d+)?)\s?%?$"  # a currency or percent sign around a number
+_THOUSANDS = r"^([+-]?[$€£]?\s?\d{1,3}(?:,\d{3})+(?:\.\d+)?)$"
+
+
+class Numbers(NamedTuple):
+    """A column as numbers."""
+
+    values: np.ndarray  # (row,) float64, NaN where missing or unreadable
+    unreadable: int  # rows that hold something, but no finite number
+    example: str = ""  # one of them
+
+
+class Factor(NamedTuple):
+    """A column as codes into its distinct texts."""
+
+    codes: np.ndarray  # (row,) position in `values`, -1 where missing
+    values: Any  # Arrow array of distinct texts, in order of appearance
+
+    def counts(self) -> np.ndarray:
+        """How many rows hold each value."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+
+    def spread(self, per_value: np.ndarray, missing: Any) -> np.ndarray:
+        """What is known of each value, for each row."""
+        return np.append(per_value, np.asarray(missing, dtype=per_value.dtype))[self.codes]
+
+    def numbers(self, per_value: np.ndarray, unreadable: np.ndarray) -> Numbers:
+        """Each row's number, given each value's and which values are none."""
+        example = self.values[int(np.argmax(unreadable))].as_py() if unreadable.any() else ""
+        rows = int(self.counts()[unreadable].sum())
+        return Numbers(self.spread(per_value, np.nan), rows, example)
+
+
+def array(column: Any) -> Any:
+    """One contiguous array; durations as seconds."""
+    if pa.types.is_dictionary(column.type):
+        # A categorical's dictionary also lists values of other rows, future ones among them.
+        column = column.cast(column.type.value_type)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # too long for one array of its type
+            column = pa.concat_arrays(column.cast(pa.large_string()).chunks)
+    if pa.types.is_duration(column.type):
+        column = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        column = pc.divide(column.cast(pa.float64()), 1e6)
+    return column
+
+
+def factor(column: Any) -> Factor:
+    """Distinct canonical texts of a column and each row's code.
+
+    >>> codes, values = factor(pa.array([" a", "a", "?", None, "b"]))
+    >>> codes.tolist(), values.to_pylist()
+    ([0, 0, -1, -1, 1], ['a', 'b'])
+    >>> factor(pa.array([1.0, None, 2.5])).values.to_pylist()
+    ['1', '2.5']
+    """
+    column = array(column).dictionary_encode()
+    raw = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if not len(column.dictionary):
+        return Factor(raw, pa.array([], pa.string()))
+    # Two texts may be one value (" a" and "a"): encode what is left after cleaning once more.
+    clean = canonical(column.dictionary).dictionary_encode()
+    again = pc.fill_null(clean.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Factor(np.append(again, -1)[raw], clean.dictionary)
+
+
+def canonical(values: Any) -> Any:
+    """Texts of an Arrow array of any flat type; null where missing.
+
+    >>> canonical(pa.array([" x ", "2.00", "n/a"])).to_pylist()
+    ['x', '2', None]
+    >>> canonical(pa.array([True, None])).to_pylist()
+    ['True', None]
+    """
+    if pa.types.is_boolean(values.type):
+        return pc.if_else(values, "True", "False")
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+        values = pc.local_timestamp(values)
+    text = pc.utf8_trim_whitespace(values.cast(pa.string()))
+    # A table with a hole holds 2 as 2.0.
+    text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0*$", r"\1")
+    return pc.if_else(pc.is_in(text, value_set=pa.array(MISSING_MARKS)), None, text)
+
+
+def numbers(column: Any) -> Numbers:
+    """A column as float64; typed numbers as they are, texts as far as they are numbers.
+
+    >>> numbers(pa.array([" 1", "?", "$1,200", "ten"]))
+    Numbers(values=array([1.0e+00,     nan, 1.2e+03,     nan]), unreadable=1, example='ten')
+    """
+    column = array(column)
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        infinite = np.isinf(values)
+        values = np.where(infinite, np.nan, values)
+        return Numbers(values, int(infinite.sum()), "inf" if infinite.any() else "")
+    distinct = factor(column)
+    parsed = _parse(distinct.values)
+    dash = pc.is_in(distinct.values, value_set=pa.array(_DASHES)).to_numpy(zero_copy_only=False)
+    return distinct.numbers(parsed, np.isnan(parsed) & ~dash)
+
+
+def is_flat(kind: Any) -> bool:
+    """Whether a column of this Arrow type holds one readable value per row."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return not (pa.types.is_nested(kind) or _is_binary(kind) or pa.types.is_interval(kind))
+
+
+def _is_binary(kind: Any) -> bool:
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
+
+
+def _parse(texts: Any) -> np.ndarray:
+    texts = pc.if_else(
+        pc.match_substring_regex(texts, _THOUSANDS), pc.replace_substring(texts, ",", ""), texts
+    )
+    texts = pc.replace_substring_regex(texts, _DRESSED, r"\1\2")
+    plain = pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, None)
+    values = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.where(np.isinf(values), np.nan, values)  # 1e999

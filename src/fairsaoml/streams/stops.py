@@ -1,0 +1,158 @@
+"""NYPD's stops in the data home: one Parquet file for each year, or the files as published.
+
+`stop-and-frisk/2014.parquet` is what `data get` makes of a published file. Where there is none, a
+published file in that folder (`.csv`, `.csv.gz`, `.zip`, its year in its name) is read as it is.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairsaoml.errors import ConfigError, DataError
+from fairsaoml.streams.home import keep_table, kept_table, missing
+from fairsaoml.streams.nypd import ROWS, YEARS, Stops, is_full, read_stops, rows_of
+
+__all__ = [
+    "ARRESTS_YEAR",
+    "DEFAULT_YEARS",
+    "arrests_here",
+    "keep_stops",
+    "load_arrests",
+    "load_years",
+    "parse_years",
+    "published_files",
+    "years_here",
+]
+
+DEFAULT_YEARS = "2014-2016"
+ARRESTS_YEAR = 2011
+ARRESTS = f"{ARRESTS_YEAR}-arrests"  # the file of that year with few columns
+FOLDER = "stop-and-frisk"
+ENDINGS = (".csv", ".csv.gz", ".zip")
+GET = "fairsaoml data get stop-and-frisk"
+
+Rows = tuple[Any, tuple[str, ...]]  # an Arrow table and notes on it
+
+
+def parse_years(years: str | int) -> tuple[int, ...]:
+    """The years meant, in order.
+
+    >>> parse_years("2014-2016"), parse_years(2012), parse_years("2009, 2011")
+    ((2014, 2015, 2016), (2012,), (2009, 2011))
+    >>> parse_years("2017")
+    Traceback (most recent call last):
+    fairsaoml.errors.ConfigError: expected years from 2003 to 2016, got '2017'; 2017 has other columns
+    """
+    found: set[int] = set()
+    for piece in str(years).split(","):
+        match = re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", piece)
+        if match is None:
+            raise ConfigError(
+                f"expected years such as 2014-2016, 2012 or 2009,2011, got {str(years)!r}"
+            )
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    outside = sorted(found - set(YEARS))
+    if outside or not found:
+        raise ConfigError(
+            f"expected years from {YEARS[0]} to {YEARS[-1]}, got {str(years)!r}"
+            + (f"; {outside[-1]} has other columns" if outside else "")
+        )
+    return tuple(sorted(found))
+
+
+def keep_stops(stops: Stops, home: Path, years: Iterable[int] = YEARS) -> list[Path]:
+    """Write each year of a file into the data home; what was kept of that year is replaced."""
+    kept = []
+    for year in sorted(set(stops.counts) & set(years)):
+        table, notes = _year_of(stops, year)
+        path = _kept(home, year if is_full(table) else ARRESTS)
+        keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
+        kept.append(path)
+    return kept
+
+
+def load_years(years: Iterable[int], home: Path) -> Rows:
+    """The full record of these years, in order of time."""
+    found: dict[int, Rows] = {}
+    published: dict[Path, Stops] = {}
+    for year in years:
+        if _kept(home, year).exists():
+            found[year] = _load(_kept(home, year), f"{GET} --years {year}")
+            continue
+        for path in published_files(home / FOLDER, year):
+            if path not in published:  # one file may hold several years
+                published[path] = read_stops(path)
+            if is_full(published[path].table) and year in published[path].counts:
+                found[year] = _year_of(published[path], year)
+    absent = [year for year in years if year not in found]
+    if absent:
+        which = ",".join(str(year) for year in absent)
+        option = "" if set(absent) <= set(parse_years(DEFAULT_YEARS)) else f" --years {which}"
+        raise missing(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
+    tables, notes = zip(*found.values(), strict=True)
+    together = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    return together, tuple(dict.fromkeys(note for some in notes for note in some))
+
+
+def load_arrests(home: Path) -> Rows:
+    """The stops of 2011, from the copy with few columns or else from the full record."""
+    command = f"{GET}-arrests"
+    for path in (_kept(home, ARRESTS), _kept(home, ARRESTS_YEAR)):
+        if path.exists():
+            return _load(path, command)
+    files = [read_stops(path) for path in published_files(home / FOLDER, ARRESTS_YEAR)]
+    if not files:
+        raise missing(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
+    return _year_of(max(files, key=lambda stops: stops.table.num_rows), ARRESTS_YEAR)
+
+
+def years_here(home: Path) -> tuple[int, ...]:
+    """The years that `data get` has put into a data home, with the full record."""
+    return tuple(year for year in YEARS if _kept(home, year).exists())
+
+
+def arrests_here(home: Path) -> bool:
+    """Whether `load_arrests` finds a file of `data get`."""
+    return _kept(home, ARRESTS).exists() or _kept(home, ARRESTS_YEAR).exists()
+
+
+def published_files(folder: Path, year: int | None = None) -> list[Path]:
+    """Files that by their names are NYPD's, of one year or of any."""
+    if not folder.is_dir():
+        return []
+    files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(ENDINGS))
+    return [path for path in files if (_named(path) if year is None else year in _named(path))]
+
+
+def _named(path: Path) -> range:
+    """The years in a file's name.
+
+    >>> _named(Path("sqf-2012-csv.zip")), _named(Path("nypd-sqf-2014-2016.csv.gz"))
+    (range(2012, 2013), range(2014, 2017))
+    """
+    match = re.search(r"(20[01]\d)(?:-(20[01]\d))?", path.name)
+    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+
+
+def _kept(home: Path, name: object) -> Path:
+    return home / FOLDER / f"{name}.parquet"
+
+
+def _load(path: Path, command: str) -> Rows:
+    table = kept_table(path, command)
+    try:
+        return table, tuple(json.loads(table.schema.metadata[b"notes"]))
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"{path} was not made by: {command}") from None
+
+
+def _year_of(stops: Stops, year: int) -> Rows:
+    whole, here = ROWS.get(year), stops.counts[year]
+    notes = stops.notes
+    if whole is not None and here != whole:
+        notes += (f"{year}: {here:,} stops, where NYPD published {whole:,}: not the whole year",)
+    return rows_of(stops.table, year), notes

@@ -1,0 +1,91 @@
+"""A stream: tasks one after another, with what a learner and a report must know of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fairsaoml.errors import DataError
+from fairsaoml.types import Schema, Task
+
+__all__ = ["LARGEST_VALUE", "Stream", "checked"]
+
+LARGEST_VALUE = 100.0  # learners step on features of about unit size; beyond this they are clipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Tasks by seed. A stream of real rows ignores the seed (`seeded=False`)."""
+
+    name: str
+    schema: Schema
+    tasks: Callable[[int], Iterator[Task]]  # seed -> a fresh pass over the tasks, in order
+    length: int | None = None  # number of tasks, None when nobody knows yet
+    seeded: bool = False  # whether the rows differ from seed to seed
+    settings: Mapping[str, Any] = field(default_factory=dict)  # to build it again: spec.json
+    encoder: Mapping[str, Any] | None = None  # how raw columns became features; plain JSON
+    best: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # domain -> known truth
+    notes: tuple[str, ...] = ()  # what a person should know: dropped columns and the like
+
+
+def checked(task: Task, schema: Schema, round: int) -> Task:
+    """A task fit to be learned from: the right shapes and codes, every number finite.
+
+    Wrong shapes, labels other than 0 and 1, and unknown group codes are errors. Rows with NaN or
+    infinity are left out and huge values clipped, each with a warning: one bad row must not end a
+    run that has been learning for months.
+    """
+    where = f"round {round}"
+    x = np.asarray(task.x, dtype=np.float32)
+    y = np.asarray(task.y)
+    group = np.asarray(task.group)
+    features, attributes = len(schema.features), len(schema.attributes)
+    if x.ndim != 2 or x.shape[1] != features:
+        raise DataError(
+            f"{where}: expected rows of {features} features, got shape {x.shape}; "
+            "every task must have the features of the first"
+        )
+    if y.shape != (len(x),) or group.shape != (len(x), attributes):
+        raise DataError(
+            f"{where}: expected {len(x)} labels and {len(x)} x {attributes} group codes, "
+            f"got {y.shape} and {group.shape}; give one of each per row"
+        )
+    labels = np.unique(y)
+    if not np.isin(labels, (0, 1)).all():
+        raise DataError(
+            f"{where}: expected labels 0 and 1, got {_some(labels)}; "
+            "say which value is positive when the stream is made"
+        )
+    for column, attribute in zip(group.T, schema.attributes, strict=True):
+        codes = np.unique(column)
+        if not np.isin(codes, np.arange(len(attribute.levels) + 1)).all():
+            raise DataError(
+                f"{where}: expected codes 0 to {len(attribute.levels)} for {attribute.name!r} "
+                f"(the last is 'unseen'), got {_some(codes)}"
+            )
+    warnings = list(task.warnings)
+    whole = np.isfinite(x).all(axis=1)
+    if not whole.all():
+        warnings.append(f"{np.count_nonzero(~whole)} rows with NaN or infinity were left out")
+        x, y, group = x[whole], y[whole], group[whole]
+    huge = np.abs(x) > LARGEST_VALUE
+    if huge.any():
+        names = [schema.features[column] for column in np.flatnonzero(huge.any(axis=0))]
+        warnings.append(
+            f"values beyond +-{LARGEST_VALUE:g} were clipped in {_some(names)}; scale the features"
+        )
+        x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
+    return Task(
+        x=x,
+        y=y.astype(np.float32),
+        group=group.astype(np.int32),
+        domain=task.domain,
+        warnings=tuple(warnings),
+    )
+
+
+def _some(values: Any) -> str:
+    """A few values for a message."""
+    shown = [str(value) for value in values[:5]]
+    return ", ".join(shown) + (", ..." if len(values) > 5 else "")
