@@ -2,9 +2,20 @@
 
 import json
 import random
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
+from xml.etree import ElementTree
 
+import pytest
+
+from fairsaoml.errors import RunError
 from fairsaoml.evaluate.summary import summarise
+from fairsaoml.report import write_picture, write_report
+from fairsaoml.report.figures import Reach, inside
+from fairsaoml.report.reading import binned, read_run, series
 
 BEST = {"accuracy": 0.83, "fair_accuracy": 0.8}
 
@@ -126,7 +137,9 @@ def fake_run(
     return folder
 
 
-def write_run(folder: Path, spec: dict, lines: list, *, summary: bool = True) -> None:
+def write_run(
+    folder: Path, spec: dict, lines: list, *, summary: bool = True, best: bool = True
+) -> None:
     (folder / "spec.json").write_text(json.dumps(spec))
     (folder / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if summary:
@@ -136,6 +149,357 @@ def write_run(folder: Path, spec: dict, lines: list, *, summary: bool = True) ->
             learner=spec["learner"]["name"],
             stream=spec["stream"]["name"],
             seeds=spec["seeds"],
-            best=dict.fromkeys(names, BEST),
+            best=dict.fromkeys(names, BEST) if best else None,
         )
         (folder / "summary.json").write_text(json.dumps(found))
+
+
+SHAPES = {"svg", "path", "line", "circle", "text", "g", "rect", "title", "desc", "style"}
+VOID = {"meta", "input", "br"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A fair run, a less accurate one, and one without the constraint."""
+    base = tmp_path_factory.mktemp("runs")
+    return [
+        fake_run(base / "live", name="fairsaoml-live", gap=0.02, skill=0.79),
+        fake_run(base / "paper", name="fairsaoml", gap=0.03, skill=0.74, constraints=("dp",)),
+        fake_run(base / "none", name="no constraint", gap=0.28, skill=0.82, constraints=()),
+    ]
+
+
+class Page(HTMLParser):
+    """The page as a reader meets it; complains about tags that do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict]] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def page_of(folders: list[Path], tmp_path: Path) -> tuple[str, Page]:
+    text = write_report(folders, tmp_path / "report.html").read_text()
+    return text, Page(text)
+
+
+def drawings(text: str) -> list[ElementTree.Element]:
+    """Every chart of the page, as XML: parsing it is half of the test."""
+    found = re.findall(r"<svg [^>]*class=\"chart\".*?</svg>", text, flags=re.S)
+    return [ElementTree.fromstring(svg) for svg in found]
+
+
+def paths(svg: ElementTree.Element, class_: str) -> list[str]:
+    nodes = svg.iter("{http://www.w3.org/2000/svg}path")
+    return [node.get("d", "") for node in nodes if node.get("class") == class_]
+
+
+def change(folder: Path, edit: Callable[[list], None], **options: bool) -> Path:
+    """The same run with other lines in its journal."""
+    spec = json.loads((folder / "spec.json").read_text())
+    lines = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    edit(lines)
+    (folder / "summary.json").unlink(missing_ok=True)
+    write_run(folder, spec, lines, **options)
+    return folder
+
+
+def test_the_page_needs_nothing_from_outside(runs: list[Path], tmp_path: Path) -> None:
+    text, page = page_of(runs, tmp_path)
+    for _, attributes in page.tags:
+        assert not {"src", "href", "srcset", "data", "action"} & attributes.keys()
+        assert "xlink:href" not in attributes
+    assert set(re.findall(r"\w+://[^\"'\s<]*", text)) == {"http://www.w3.org/2000/svg"}
+    assert "@import" not in text
+    assert "url(" not in text
+
+
+def test_every_chart_is_xml_with_a_title_and_a_description(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    text, page = page_of(runs, tmp_path)
+    charts = drawings(text)
+    assert len(charts) == text.count('class="chart"')
+    for svg in charts:
+        kinds = [node.tag.split("}")[1] for node in svg.iter()]
+        assert kinds[1:3] == ["title", "desc"]
+        assert set(kinds) <= SHAPES
+        assert all(node.text for node in list(svg)[:2])
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_answers_the_question_first(runs: list[Path], tmp_path: Path) -> None:
+    _, page = page_of(runs, tmp_path)
+    assert page.text.startswith("2 of 3 runs stay fair on synthetic")
+    assert "fairsaoml-live stays fair : DP and EO are both at least 0.80" in page.text
+    assert "no constraint does not stay fair : DP and EO are below 0.80" in page.text
+    assert "below the best of a fair rule" in page.text
+    _, alone = page_of(runs[2:], tmp_path)
+    assert alone.text.startswith("no constraint does not stay fair on synthetic")
+
+
+def test_several_runs_share_their_charts_and_tables(runs: list[Path], tmp_path: Path) -> None:
+    text, page = page_of(runs, tmp_path)
+    first = drawings(text)[0]
+    for hue in ("hue-0", "hue-1", "hue-2"):
+        assert len(paths(first, f"line {hue}")) == 3  # DP, EO, accuracy
+        assert len(paths(first, f"band {hue}")) == 3
+    ends = [node.text for node in first.iter() if node.get("class", "").startswith("name ")]
+    assert sorted(ends) == sorted(["fairsaoml-live", "fairsaoml", "no constraint"] * 3)
+    assert sum(attributes.get("type") == "checkbox" for _, attributes in page.tags) == 3
+    assert "No constraint, so no dual and no violation." in page.text
+
+
+def test_lines_are_means_over_seeds_and_bands_reach_the_outermost_seeds(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    run = read_run(runs[0])
+    found = series(run, lambda line: line["dp_ratio"], binned(run.rounds))
+    for round, mean, low, high in zip(run.rounds, *found, strict=True):
+        values = [line["dp_ratio"] for line in run.lines if line["round"] == round]
+        assert mean == pytest.approx(sum(values) / len(values))
+        assert (low, high) == (min(values), max(values))
+    _, page = page_of(runs[:1], tmp_path)
+    shown = json.loads(page.scripts[0])
+    assert shown["rounds"] == run.rounds
+    assert shown["panels"][0]["curves"][0]["values"] == pytest.approx(found.mean, abs=1e-3)
+
+
+def test_an_undefined_ratio_is_a_gap_and_never_a_value(tmp_path: Path) -> None:
+    def undefine(lines: list) -> None:
+        for line in lines:
+            if line["round"] in (5, 6, 20, 22):
+                line.update(dp_ratio=None, undefined=["dp_ratio of group: 0/0"])
+            if line["round"] == 12 and line["seed"] == 0:
+                line["dp_ratio"] = None  # one seed alone is skipped, not the round
+
+    folder = change(fake_run(tmp_path / "run"), undefine)
+    text, page = page_of([folder], tmp_path)
+    chart = drawings(text)[0]
+    dp, eo, _ = paths(chart, "line hue-0")
+    assert dp.count("M") == 3  # 1-4, 7-19 and 23-90; round 21 stands alone
+    assert eo.count("M") == 1
+    assert [node.get("class") for node in chart.iter() if node.tag.endswith("circle")] == [
+        "dot hue-0"
+    ]
+    values = json.loads(page.scripts[0])["panels"][0]["curves"][0]["values"]
+    assert [i + 1 for i, value in enumerate(values) if value is None] == [5, 6, 20, 22]
+    assert "dp_ratio of group: 0/0 12 of 270" in page.text
+    assert "13 skipped" in page.text
+
+
+def test_a_run_that_cannot_be_judged_is_called_so(tmp_path: Path) -> None:
+    def refuse_everyone(lines: list) -> None:
+        for line in lines:
+            for counts in line["counts"]["group"].values():
+                counts.update(predicted_positive=0, true_positive=0, false_positive=0)
+            line.update(figures_of(line["counts"]["group"]))
+
+    folder = change(fake_run(tmp_path / "run", name="no"), refuse_everyone)
+    text, page = page_of([folder], tmp_path)
+    assert page.text.startswith("no cannot be judged on synthetic")
+    assert "it says no to nearly everyone (positive rate 0.00)" in page.text
+    assert "DP undefined EO undefined" in page.text
+    assert len(paths(drawings(text)[0], "line hue-0")) == 1  # accuracy alone has a line
+
+
+def test_what_can_be_reached_is_drawn_in_every_domain_that_knows_it(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    def lines(folder: Path) -> list[str]:
+        text, _ = page_of([folder], tmp_path)
+        nodes = drawings(text)[0].iter("{http://www.w3.org/2000/svg}line")
+        return [node.get("class") for node in nodes if node.get("class", "").startswith("best")]
+
+    assert sorted(lines(runs[0])) == ["best"] * 3 + ["best fair"] * 3
+    unknown = change(fake_run(tmp_path / "unknown"), lambda lines: None, best=False)
+    assert lines(unknown) == []
+
+
+def test_group_counts_are_those_of_the_last_ten_rounds(runs: list[Path], tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (runs[0] / "rounds.jsonl").read_text().splitlines()]
+    counts = [line["counts"]["group"]["minority"] for line in lines if 51 <= line["round"] <= 60]
+    part, whole = (sum(c[key] for c in counts) for key in ("true_positive", "y1_rows"))
+    _, page = page_of(runs[:1], tmp_path)
+    table = page.text[page.text.index("Counts by group") :]
+    block = table[table.index("market-2, last 10 rounds") : table.index("market-3, last 10 rounds")]
+    assert f"{part:,} of {whole:,} {part / whole:.3f}" in block
+
+
+def test_the_page_says_how_to_repeat_the_runs(runs: list[Path], tmp_path: Path) -> None:
+    _, page = page_of(runs, tmp_path)
+    end = page.text[page.text.index("Settings and versions") :]
+    for name in ("fairsaoml-live", "fairsaoml", "no constraint"):
+        assert f"fairsaoml run synthetic --seeds 3 --out runs/{name}" in end
+    assert "tolerance 0.02 0.02 0.02" in end
+    assert "version of jax 0.5.0 0.5.0 0.5.0" in end
+    assert "protected: group majority, minority" in end
+
+
+def test_text_from_files_stays_text(tmp_path: Path) -> None:
+    evil = "</script><script>alert('x')</script><b a=\"1\">&\x01"
+    folder = fake_run(
+        tmp_path / "run", name=evil, domains=((evil, 12),), constraints=(evil, "plain")
+    )
+
+    def rename(lines: list) -> None:
+        for line in lines:
+            groups = line["counts"].pop("group")
+            line["counts"][evil] = {evil: groups["majority"], "other": groups["minority"]}
+            line.update(undefined=[evil], insufficient=[evil], warnings=[evil])
+
+    change(folder, rename)
+    text, page = page_of([folder, folder], tmp_path)
+    assert "<script>alert" not in text
+    assert "<b a" not in text
+    assert "alert('x')" in page.text
+    assert len(drawings(text)) > 0
+    assert sum(tag == "script" for tag, _ in page.tags) == len(page.scripts)
+    picture = write_picture([folder, folder], tmp_path / "picture.svg").read_text()
+    assert "alert('x')" in "".join(ElementTree.fromstring(picture).itertext())
+
+
+def test_one_round_is_enough(tmp_path: Path) -> None:
+    folder = fake_run(tmp_path / "run", seeds=1, domains=(("only", 1),))
+    text, page = page_of([folder], tmp_path)
+    assert "1 round, 1 seed." in page.text
+    assert "in the last round of the stream" in page.text
+    assert "bands" not in page.text
+    dots = [node for node in drawings(text)[0].iter() if node.get("class") == "dot hue-0"]
+    assert len(dots) == 3
+
+
+def test_an_unfinished_run_is_reported_as_far_as_it_got(tmp_path: Path) -> None:
+    folder = fake_run(tmp_path / "run", summary=False)
+    journal = (folder / "rounds.jsonl").read_text().splitlines(keepends=True)
+    (folder / "rounds.jsonl").write_text("".join(journal[: 3 * 40]) + journal[120][:50])
+    finished = fake_run(tmp_path / "other", name="other")
+    text, page = page_of([folder, finished], tmp_path)
+    assert "The run has not finished: 40 of 90 rounds are in." in page.text
+    assert "not reached" in page.text
+    assert "undefined" not in page.text[: page.text.index("Round by round")]
+    assert len(paths(drawings(text)[0], "line hue-0")) == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "spec.json").unlink(), "spec.json"),
+        (lambda folder: (folder / "rounds.jsonl").unlink(), "rounds.jsonl"),
+        (lambda folder: (folder / "rounds.jsonl").write_text(""), "at least one round"),
+        (lambda folder: (folder / "rounds.jsonl").write_text("[]\n{}\n"), "line 1"),
+        (lambda folder: (folder / "rounds.jsonl").write_text("{\n{}\n"), "line 1"),
+        (lambda folder: (folder / "spec.json").write_text("[1]"), "JSON object"),
+        (lambda folder: (folder / "summary.json").write_text("{"), "summary.json"),
+        (lambda folder: (folder / "summary.json").write_text("{}"), "summary.json"),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_refused_and_the_old_page_kept(
+    damage: Callable[[Path], object], message: str, tmp_path: Path
+) -> None:
+    folder = fake_run(tmp_path / "run", seeds=1, domains=(("only", 2),))
+    out = write_report([folder], tmp_path / "out" / "report.html")
+    before = out.read_text()
+    damage(folder)
+    with pytest.raises(RunError, match=re.escape(message)):
+        write_report([folder], out)
+    assert out.read_text() == before
+    assert [path.name for path in out.parent.iterdir()] == ["report.html"]
+
+
+def test_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="at least one run"):
+        write_report([], tmp_path / "report.html")
+
+
+def test_the_same_runs_give_the_same_bytes(runs: list[Path], tmp_path: Path) -> None:
+    first, second = (write_report(runs, tmp_path / name).read_bytes() for name in ("a", "b"))
+    assert first == second
+
+
+def test_a_long_run_is_drawn_in_bins_and_says_so(tmp_path: Path) -> None:
+    folder = fake_run(tmp_path / "run", seeds=1, domains=(("only", 900),))
+    text, page = page_of([folder], tmp_path)
+    assert "Each point is the mean of 3 rounds." in page.text
+    assert paths(drawings(text)[0], "line hue-0")[0].count("L") == 299
+
+
+def test_a_domain_that_comes_back_is_told_apart(tmp_path: Path) -> None:
+    folder = fake_run(tmp_path / "run", domains=(("day", 12), ("night", 12), ("day", 12)))
+    _, page = page_of([folder], tmp_path)
+    assert "day (2), last 10 rounds rounds 27 to 36" in page.text
+
+
+def test_runs_of_different_streams_are_not_laid_over_each_other(tmp_path: Path) -> None:
+    folders = [fake_run(tmp_path / name, seeds=1, name=name) for name in ("one", "two")]
+    spec = json.loads((folders[1] / "spec.json").read_text())
+    spec["stream"]["settings"]["generator"] = 1
+    (folders[1] / "spec.json").write_text(json.dumps(spec))
+    text, page = page_of(folders, tmp_path)
+    assert page.text.count("Round by round") == 2
+    assert not any(paths(svg, "line hue-1") for svg in drawings(text))
+    with pytest.raises(RunError, match="one stream"):
+        write_picture(folders, tmp_path / "picture.svg")
+
+
+def test_the_layers_of_expert_weights_fill_the_whole(runs: list[Path]) -> None:
+    run = read_run(runs[0])
+    chart = inside(run, Reach.of([run]))
+    layers = [curve.values.mean for curve in chart.panels[0].curves]
+    assert [curve.name for curve in chart.panels[0].curves][:3] == [
+        "1 round",
+        "2 rounds",
+        "4 rounds",
+    ]
+    assert [sum(column) for column in zip(*layers, strict=True)] == pytest.approx([1.0] * 90)
+
+
+def test_the_picture_stands_alone(runs: list[Path], tmp_path: Path) -> None:
+    text = write_picture(runs, tmp_path / "picture.svg").read_text()
+    svg = ElementTree.fromstring(text)
+    assert float(svg.get("width", 0)) > 0
+    assert "prefers-color-scheme: dark" in text
+    assert "script" not in text
+    assert {"fairsaoml-live", "fairsaoml", "no constraint"} <= {node.text for node in svg.iter()}
+    with pytest.raises(RunError, match=r"\.svg"):
+        write_picture(runs, tmp_path / "picture.png")
+
+
+def test_every_colour_is_named_in_the_style_sheet_for_light_and_for_dark(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    sheet = (files("fairsaoml.report") / "assets" / "chart.css").read_text()
+    light, dark = sheet.split("prefers-color-scheme: dark")
+    names = set(re.findall(r"(--[\w-]+): #", light))
+    assert names
+    assert names == set(re.findall(r"(--[\w-]+): #", dark.split(".hue-0")[0]))
+    text, _ = page_of(runs, tmp_path)
+    for svg in drawings(text):
+        assert not re.search(r"#[0-9a-f]{3,6}\b|rgb\(", ElementTree.tostring(svg, "unicode"))

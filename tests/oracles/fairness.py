@@ -97,8 +97,10 @@ def violations(
     if score == "probability":
         h = sigmoid(z + shift)
         dh = h * (1 - h)
-    else:
+    elif score == "logit":
         h, dh = z + shift, np.ones_like(z)
+    else:
+        raise ValueError(f"score must be probability or logit, got {score!r}")
     weight = prior_weights(batch, prior)
     g, dg = np.zeros(len(found)), np.zeros((len(found), len(z)))
     for i, comparison in enumerate(found):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oracles import paper
 from oracles.batch import Batch, Matrix, Vector
 from oracles.intervals import awake_levels, present_levels
 from oracles.lagrangian import (
@@ -21,7 +22,7 @@ from oracles.lagrangian import (
 )
 from oracles.network import logits, sigmoid
 from oracles.paper import Expert, Pair
-from oracles.weights import adanormalhedge, discounted_hedge, softmax, uniform
+from oracles.weights import discounted_hedge, softmax
 
 __all__ = [
     "Config",
@@ -49,9 +50,9 @@ class Config(NamedTuple):
     dual_step: float = 0.1
     dual_damping: float = 0.001
     radius: float | None = None
-    combiner: str = "hedge"  # the discounted one
-    discount: float = 0.8
-    rate: float = 10.0
+    combiner: str = "discounted-hedge"
+    credit_discount: float = 0.8
+    credit_rate: float = 10.0
 
 
 def first_state(config: Config, start: Pair) -> State:
@@ -61,12 +62,9 @@ def first_state(config: Config, start: Pair) -> State:
 
 def weigh(config: Config, experts: Mapping[int, Expert]) -> dict[int, float]:
     """p over the experts present."""
-    if config.combiner == "uniform":
-        return uniform(list(experts))
-    if config.combiner == "hedge":
-        return softmax({k: e.regret for k, e in experts.items()}, config.rate)
-    form = {"adanormalhedge": "paper", "adanormalhedge-original": "original"}[config.combiner]
-    return adanormalhedge({k: (e.regret, e.abs_regret) for k, e in experts.items()}, form)
+    if config.combiner == "discounted-hedge":
+        return softmax({k: e.regret for k, e in experts.items()}, config.credit_rate)
+    return paper.weigh(experts, config.combiner)
 
 
 def mean_pair(experts: Mapping[int, Expert], p: Mapping[int, float]) -> Pair:
@@ -90,8 +88,9 @@ def credit(
         )
     average = sum(p[k] * F[k] for k in experts)
     r = {k: min(1.0, max(-1.0, average - F[k])) for k in experts}
-    if config.combiner == "hedge":
-        regret = discounted_hedge({k: e.regret for k, e in experts.items()}, r, config.discount)
+    if config.combiner == "discounted-hedge":
+        before = {k: expert.regret for k, expert in experts.items()}
+        regret = discounted_hedge(before, r, config.credit_discount)
     else:
         regret = {k: expert.regret + r[k] for k, expert in experts.items()}
     return {

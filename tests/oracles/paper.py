@@ -33,6 +33,7 @@ __all__ = [
     "fairsaoml_round",
     "paper_scale",
     "scores",
+    "wake",
     "weigh",
 ]
 
@@ -67,7 +68,7 @@ class Config(NamedTuple):
     radius: float | None = None
     meta_gradient: str = "first-order"
     credit: str = "inherit"
-    combiner: str = "adanormalhedge"
+    combiner: str = "ada-normal-hedge"
 
 
 def paper_scale(tolerance: float, features: int, largest_norm: float) -> float:
@@ -90,11 +91,21 @@ def base_learner(
     return Pair(theta, dual)
 
 
+def wake(config: Config, state: State, t: int) -> dict[int, Expert]:
+    """The levels of C_t start from the meta pair and inherit R and C (Alg. 1 lines 6 to 11)."""
+    experts = dict(state.experts)
+    for k in awake_levels(t, config.horizon, config.base):
+        known = k in experts and config.credit == "inherit"
+        experts[k] = experts[k]._replace(pair=state.meta) if known else Expert(state.meta)
+    assert sorted(experts) == present_levels(t, config.horizon, config.base)
+    return experts
+
+
 def weigh(experts: Mapping[int, Expert], combiner: str) -> dict[int, float]:
     """p over the experts present (Alg. 1 lines 12 to 14)."""
     if combiner == "uniform":
         return uniform(list(experts))
-    form = {"adanormalhedge": "paper", "adanormalhedge-original": "original"}[combiner]
+    form = {"ada-normal-hedge": "paper", "luo-schapire": "original"}[combiner]
     return adanormalhedge({k: (e.regret, e.abs_regret) for k, e in experts.items()}, form)
 
 
@@ -174,16 +185,7 @@ def fairsaoml_round(
 ) -> State:
     """Lines 5 to 28 of Algorithm 1."""
     awake = awake_levels(t, config.horizon, config.base)
-    meta = state.meta
-
-    # Lines 6 to 11: the levels of C_t start from the meta pair and inherit R and C.
-    experts = dict(state.experts)
-    for k in awake:
-        before = experts.get(k, Expert(meta))
-        if config.credit == "reset":
-            before = Expert(meta)
-        experts[k] = before._replace(pair=meta)
-    assert sorted(experts) == present_levels(t, config.horizon, config.base)
+    meta, experts = state.meta, wake(config, state, t)
 
     # Lines 12 to 14: fixed for the round.
     p = weigh(experts, config.combiner)

@@ -11,6 +11,8 @@ from fairsaoml.errors import ConfigError
 __all__ = ["run"]
 
 TABLE = "Your own table"
+OWN = ("learner", "seeds", "seed")  # what a config file may say besides settings
+LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
 def run(
@@ -86,7 +88,8 @@ def run(
     }
     table = {key: value for key, value in table.items() if value is not None and value != []}
     if resume is not None:
-        if stream is not None or config is not None or set_ or table:
+        others = (stream, learner, seeds, seed, set_, config, out, table)
+        if force or save_predictions or any(value not in (None, [], {}) for value in others):
             raise ConfigError("--resume takes the run's own stream and settings; give DIR alone")
         return _resume(resume, quiet=quiet, as_json=json_)
     if stream is None:
@@ -94,11 +97,10 @@ def run(
 
     given = read_config(config) if config else {}
     given |= parse_settings(set_ or [])
-    chosen_learner = learner or given.pop("learner", None)
-    count = _whole("seeds", seeds if seeds is not None else given.pop("seeds", 5), least=1)
-    first = _whole("seed", seed if seed is not None else given.pop("seed", 0), least=0)
-    for key in ("learner", "seeds", "seed"):
-        given.pop(key, None)
+    own = {key: given.pop(key, None) for key in OWN}
+    chosen_learner = learner or own["learner"]
+    count = _whole("seeds", next(n for n in (seeds, own["seeds"], 5) if n is not None), least=1)
+    first = _whole("seed", next(n for n in (seed, own["seed"], 0) if n is not None), least=0)
 
     from fairsaoml.learners.registry import DEFAULT
     from fairsaoml.runs.runner import free_folder
@@ -109,7 +111,7 @@ def run(
     if table and not is_table(stream):
         raise ConfigError(f"--{next(iter(table))} is for a table of your own, not for {stream!r}")
     name = chosen_learner or DEFAULT
-    of_stream, of_learner = split_settings(stream, name, given)
+    of_stream, of_learner = split_settings(stream, name, given, also=OWN)
     spec = RunSpec(
         stream=stream,
         learner=name,
@@ -140,8 +142,8 @@ def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:
 
 
 def _whole(name: str, value: Any, *, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"{name} must be a whole number >= {least}; got {value!r}")
+    if type(value) is not int or not least <= value <= LARGEST:
+        raise ConfigError(f"{name} must be a whole number from {least} to {LARGEST}; got {value!r}")
     return value
 
 

@@ -42,8 +42,15 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 def read_config(path: Path) -> dict[str, Any]:
     """A TOML file of `learner`, `seeds`, `seed` and settings, all at the top level."""
     try:
-        return tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise ConfigError(f"expected a TOML file at {path}, found none") from None
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"expected a TOML file at {path}, got {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}; write lines such as seeds = 5") from None
+    for key, value in content.items():
+        if isinstance(value, dict):
+            raise ConfigError(
+                f"{path}: expected all settings at the top level, got a section [{key}]; "
+                "write its lines without the heading"
+            )
+    return content

@@ -1,142 +1,50 @@
-"""The charts of a report: panels above one another that share the rounds as their axis.
+"""The charts of a report: how fair and how accurate by round, and what went on inside."""
 
-A `Chart` is drawn as often as needed, once for each width it is read at. Its panels keep the
-values beside the strokes, so that a page can show them under a pointer.
-"""
-
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from fairsaoml.report.chart import Chart, Curve, Panel
 from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.reading import Domain, Line, Run, Series, binned, series
-from fairsaoml.report.svg import (
-    LETTER,
-    Frame,
-    Values,
-    band,
-    drawing,
-    extent,
-    line,
-    shorten,
-    spread_out,
-    text,
-    ticks,
-)
+from fairsaoml.report.reading import Domain, Line, Run, binned, series
+from fairsaoml.report.svg import Frame, Values, band, extent, line, text, ticks
+from fairsaoml.report.words import FAIR, count
 
-__all__ = ["FAIR", "Chart", "inside", "interval_lengths", "progress"]
+__all__ = ["STYLES", "Reach", "inside", "part", "progress", "style"]
 
-FAIR = 0.8  # the 80 % rule
 DP_NOTE = "selection rates, lowest ÷ highest group; bold line: the 80 % rule"
 EO_NOTE = "the same of true and of false positive rates, the worse of the two"
 STYLES = 8  # as many runs have a colour and a dash of their own in chart.css
 RAMP = 8  # steps from the shortest interval's colour to the longest's
 
-LEFT, RIGHT = 40.0, 12.0
-LABELS = 220.0  # the most room for the curves' names on the right
-PANEL = 170.0  # the height of the panels that matter most
-TITLE, BETWEEN = 27.0, 15.0  # above each panel, below each panel
-DOMAINS, AXIS = 26.0, 34.0  # the strip of names on top, the rounds below
+TALL, MIDDLE, LOW = 170.0, 130.0, 84.0  # heights of panels, by how much there is to see
 WAKE_ROW = 13.0  # the height of a level in the strip of awake levels
 LABEL_ROOM = 9.0  # to either side of a label inside an area
 SMALLEST_LABEL = 13.0  # an area thinner than this is not labelled inside
+HEADROOM = 0.06  # of the values' reach, kept free above and below them
 
 
-class Curve(NamedTuple):
-    """One line of a panel, or one layer of a stack."""
+class Reach(NamedTuple):
+    """The axes that small multiples share, so that they can be compared."""
 
-    name: str
-    style: str  # its class in chart.css
-    values: Series
+    dual: tuple[float, float]
+    violation: tuple[float, float]
 
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> "Reach":
+        def over(key: str) -> tuple[float, float]:
+            means = (
+                value
+                for run in runs
+                for i in range(_entries_in(run, key))
+                for value in series(run, _entry(key, i), binned(run.rounds)).mean
+            )
+            low, high = extent(means) or (0.0, 0.0)
+            low, high = min(low, 0.0), max(high, 0.0)
+            room = (high - low or 1.0) * HEADROOM
+            return (low - room if low < 0 else 0.0, high + room)
 
-class Panel(NamedTuple):
-    """What is drawn in one frame, and the curves whose values a reader may ask for."""
-
-    title: str
-    note: str
-    height: float
-    y_range: tuple[float, float]
-    y_ticks: Sequence[tuple[float, str]]
-    marks: Callable[[Frame], Markup]
-    curves: Sequence[Curve] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chart:
-    """Panels over the same rounds."""
-
-    title: str
-    description: str
-    xs: Sequence[float]
-    domains: Sequence[Domain]
-    panels: Sequence[Panel]
-    name_ends: bool = False  # write each curve's name at its right end, where there is room
-
-    def draw(self, width: float, name_ends: bool = False, alone: str | None = None) -> Markup:
-        """The chart at one width, in the units of its text size.
-
-        `name_ends` leaves room on the right for the curves' names. `alone` is the style sheet of
-        a picture that stands by itself, with a ground and a margin of its own.
-        """
-        named = name_ends and self.name_ends
-        inner = width - LEFT - (self._room() if named else RIGHT)
-        rounds = (self.domains[0].first - 0.5, self.domains[-1].last + 0.5)
-        parts: list[Markup] = []
-        top = DOMAINS
-        frames = []
-        for panel in self.panels:
-            frame = Frame(LEFT, top + TITLE, inner, panel.height, rounds, panel.y_range)
-            frames.append(frame)
-            top = frame.bottom + BETWEEN
-            parts.append(_scenery(panel, frame, width))
-            parts.append(panel.marks(frame))
-            if named:
-                parts.append(_end_names(panel, frame, self.xs))
-        bottom = frames[-1].bottom
-        parts.append(_changes(self.domains, frames))
-        parts.append(_rounds(frames[-1]))
-        return drawing(
-            width,
-            bottom + AXIS,
-            self.title,
-            self.description,
-            *parts,
-            class_="chart",
-            alone=alone,
-            data_left=number(frames[0].x(self.xs[0])),
-            data_right=number(frames[0].x(self.xs[-1])),
-            data_top=number(frames[0].top),
-            data_bottom=number(bottom),
-        )
-
-    def _room(self) -> float:
-        names = [curve.name for panel in self.panels for curve in panel.curves]
-        return min(max(map(len, names), default=0) * LETTER + 16, LABELS)
-
-    def values(self) -> dict[str, Any]:
-        """The numbers under a pointer: for each panel its curves, by place on the axis."""
-        return {
-            "rounds": list(self.xs),
-            "panels": [
-                {
-                    "title": panel.title,
-                    "curves": [
-                        {
-                            "name": curve.name,
-                            "style": curve.style,
-                            "values": [
-                                None if value is None else float(f"{value:.4g}")
-                                for value in curve.values.mean
-                            ],
-                        }
-                        for curve in panel.curves
-                    ],
-                }
-                for panel in self.panels
-                if panel.curves
-            ],
-        }
+        return cls(dual=over("dual"), violation=over("violation"))
 
 
 def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Chart:
@@ -169,7 +77,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
         return Panel(
             title=title,
             note=note,
-            height=PANEL,
+            height=TALL,
             y_range=(0, 1),
             y_ticks=[(value, f"{value:.1f}") for value in ticks(0, 1, 5)],
             marks=marks,
@@ -201,7 +109,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
             Panel(
                 title="Accuracy",
                 note="; ".join(remarks),
-                height=PANEL,
+                height=TALL,
                 y_range=(low, high),
                 y_ticks=[(value, f"{value:.1f}") for value in ticks(low, high, 4)],
                 marks=accuracy_marks,
@@ -212,7 +120,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
     )
 
 
-def inside(run: Run, reach: "Reach") -> Chart:
+def inside(run: Run, reach: Reach) -> Chart:
     """What happened inside one learner: weights, waking, dual and violation."""
     bins = binned(run.rounds)
     xs = [sum(rounds) / len(rounds) for rounds in bins]
@@ -237,29 +145,6 @@ def inside(run: Run, reach: "Reach") -> Chart:
         domains=run.domains,
         panels=panels,
     )
-
-
-class Reach(NamedTuple):
-    """The axes that small multiples share, so that they can be compared."""
-
-    dual: tuple[float, float]
-    violation: tuple[float, float]
-
-    @classmethod
-    def of(cls, runs: Sequence[Run]) -> "Reach":
-        def over(key: str) -> tuple[float, float]:
-            means = (
-                value
-                for run in runs
-                for i in range(_entries_in(run, key))
-                for value in series(run, _entry(key, i), binned(run.rounds)).mean
-            )
-            low, high = extent(means) or (0.0, 0.0)
-            low, high = min(low, 0.0), max(high, 0.0)
-            room = (high - low or 1.0) * 0.06
-            return (low - room if low < 0 else 0.0, high + room)
-
-        return cls(dual=over("dual"), violation=over("violation"))
 
 
 def interval_lengths(run: Run) -> list[int]:
@@ -290,7 +175,7 @@ def _weights(run: Run, levels: int, bins: Sequence[Sequence[int]], xs: Sequence[
     lengths = interval_lengths(run)
     curves = [
         Curve(
-            f"{length} round{'s' if length > 1 else ''}",
+            count(length, "round"),
             shade(level, levels),
             series(run, _entry("weights", level, absent=0.0), bins),
         )
@@ -303,23 +188,29 @@ def _weights(run: Run, levels: int, bins: Sequence[Sequence[int]], xs: Sequence[
         pairs = zip(edges[-1], curve.values.mean, strict=True)
         edges.append([None if a is None or b is None else a + b for a, b in pairs])
 
+    # A single round has no width to fill: draw it as wide as a round.
+    across = xs if len(xs) > 1 else [xs[0] - 0.5, xs[0] + 0.5]
+    edges = edges if len(xs) > 1 else [edge * 2 for edge in edges]
+
     def marks(frame: Frame) -> Markup:
         areas, names = [], []
         for level, curve in enumerate(curves):
             below, above = edges[level], edges[level + 1]
-            areas.append(band(frame, xs, below, above, f"area {curve.style}"))
-            beside = round(LABEL_ROOM * len(xs) / frame.width)
+            areas.append(band(frame, across, below, above, f"area {curve.style}"))
+            beside = round(LABEL_ROOM * len(across) / frame.width)
             place, thickness = _thickest(below, above, beside)
             if thickness * frame.height > SMALLEST_LABEL:
                 y = frame.y(((below[place] or 0.0) + (above[place] or 0.0)) / 2) + 4
                 name = str(lengths[level])
-                names.append(text(frame.x(xs[place]), y, name, f"inside {curve.style}", "middle"))
+                names.append(
+                    text(frame.x(across[place]), y, name, f"inside {curve.style}", "middle")
+                )
         return join(*areas, *names)
 
     return Panel(
         title="Weight of each expert",
         note="by the length of its intervals, in rounds",
-        height=130,
+        height=MIDDLE,
         y_range=(0, 1),
         y_ticks=[(0, "0"), (0.5, "0.5"), (1, "1")],
         marks=marks,
@@ -405,7 +296,7 @@ def _entries(
     return Panel(
         title=title,
         note=note,
-        height=84,
+        height=LOW,
         y_range=shared,
         y_ticks=[(value, f"{value:g}") for value in values],
         marks=marks,
@@ -429,51 +320,6 @@ def _entry(key: str, i: int, absent: float | None = None) -> Callable[[Line], fl
     return pick
 
 
-def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
-    parts = [text(0, frame.top - 12, panel.title, "title")]
-    taken = (len(panel.title) + 2) * LETTER * 1.08
-    if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
-        parts.append(text(taken, frame.top - 12, panel.note, "note"))
-    for value, words in panel.y_ticks:
-        y = frame.y(value)
-        if panel.curves:  # a strip of rows needs no lines between them
-            parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
-        parts.append(text(frame.left - 8, y + 4, words, anchor="end"))
-    return join(*parts)
-
-
-def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
-    """Each domain's name on top, and a line where it begins, beside the titles and not in them."""
-    parts = []
-    for i, domain in enumerate(domains):
-        left = frames[0].x(domain.first - 0.5)
-        room = frames[0].x(domain.last + 0.5) - left
-        if i > 0:
-            x = number(left)
-            edges = [(6.0, 18.0), *((frame.top, frame.bottom) for frame in frames)]
-            parts += [
-                element("line", x1=x, x2=x, y1=top, y2=bottom, class_="change")
-                for top, bottom in edges
-            ]
-        name = shorten(domain.name, room - 10)
-        if len(name) > 2 or name == domain.name:
-            parts.append(text(left + 6, 16, name, "domain"))
-    return join(*parts)
-
-
-def _rounds(frame: Frame) -> Markup:
-    low, high = frame.x_range
-    about = max(int(frame.width / 90), 4)
-    inside = [value for value in ticks(low, high, about) if value == int(value) and value >= 1]
-    if high - low <= 3:
-        inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
-    marks = [
-        text(frame.x(value), frame.bottom + 16, f"{value:g}", anchor="middle") for value in inside
-    ]
-    middle = (frame.left + frame.right) / 2
-    return join(*marks, text(middle, frame.bottom + 31, "round", "note", "middle"))
-
-
 def _best(
     domains: Sequence[Domain], best: Mapping[str, Mapping[str, float]], frame: Frame
 ) -> Markup:
@@ -489,26 +335,14 @@ def _best(
     return join(*lines)
 
 
-def _end_names(panel: Panel, frame: Frame, xs: Sequence[float]) -> Markup:
-    ends = []
-    for curve in panel.curves:
-        known = [value for value in curve.values.mean if value is not None]
-        if known:
-            ends.append((curve, frame.y(known[-1])))
-    places = spread_out([y for _, y in ends], 15, frame.top + 4, frame.bottom)
-    return join(
-        *(
-            text(frame.right + 8, y + 4, shorten(curve.name, LABELS - 16), f"name {curve.style}")
-            for (curve, _), y in zip(ends, places, strict=True)
-        )
-    )
-
-
 def _tenths(reach: tuple[float, float]) -> tuple[float, float]:
-    """Widened to tenths, at least two of them, within 0 and 1."""
-    low, high = int(reach[0] * 10) / 10, -int(-reach[1] * 10 - 0.999) / 10
-    high = min(max(high, low + 0.2), 1.0)
-    return (max(min(low, high - 0.2), 0.0), high)
+    """Widened to tenths, at least two of them, within 0 and 1.
+
+    >>> _tenths((0.613, 0.84)), _tenths((0.95, 0.96))
+    ((0.6, 0.9), (0.8, 1.0))
+    """
+    low = min(math.floor(reach[0] * 10), 8)
+    return (low / 10, max(math.ceil(reach[1] * 10), low + 2) / 10)
 
 
 def _spoken(runs: Sequence[Run]) -> str:

@@ -6,10 +6,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from fairsaoml.errors import RunError
-from fairsaoml.report.figures import Chart, Reach, inside, part, progress, style
+from fairsaoml.report.chart import Chart
+from fairsaoml.report.figures import STYLES, Reach, inside, part, progress, style
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.rates import RateRow, group_mark, group_rates
-from fairsaoml.report.reading import Run, read_runs
+from fairsaoml.report.reading import Run, best_of, read_runs
 from fairsaoml.report.tables import (
     group_table,
     scoreboard,
@@ -40,7 +41,13 @@ def write_picture(folders: Sequence[Path], out: Path) -> Path:
     if Path(out).suffix != ".svg":
         raise RunError(f"expected a picture's name ending in .svg, got {out}; name it so")
     runs = read_runs(folders)
-    chart = progress(runs, _best(runs))
+    if len(streams := _by_stream(runs)) > 1:
+        names = ", ".join(sorted({same[0].stream for same in streams}))
+        raise RunError(
+            f"expected runs of one stream in one picture, got {len(streams)} ({names}); "
+            "draw each stream's runs by themselves"
+        )
+    chart = progress(runs, best_of(runs))
     return _write(Path(out), chart.draw(PICTURE, name_ends=True, alone=_asset("chart.css")) + "\n")
 
 
@@ -50,7 +57,7 @@ def _page(runs: Sequence[Run]) -> Markup:
     parts: list[str] = []
     for at, same in enumerate(streams):
         if len(streams) > 1:
-            parts.append(element("h2", f"Stream: {same[0].stream}"))
+            parts.append(element("h2", f"Stream {same[0].stream}", class_="stream"))
         parts += _stream(same, f"s{at}")
     return element(
         "html",
@@ -119,28 +126,32 @@ def _lead(runs: Sequence[Run]) -> Markup:
     return element(
         "p",
         f"{rounds}{domains}, {seeds}. Every round is scored with what was learned before it, and "
-        "only then learned from. DP and EO compare how the groups are treated: the lowest rate "
-        "divided by the highest. 1 is equal; from 0.8 on, the 80 % rule is met.",
+        "only then learned from. DP (demographic parity) and EO (equalized odds) compare how the "
+        "groups are treated: the lowest rate divided by the highest. 1 is equal; from 0.8 on, the "
+        "80 % rule is met.",
         class_="lead",
     )
 
 
 def _progress(runs: Sequence[Run], key: str) -> Markup:
-    chart = progress(runs, _best(runs))
-    band = (
-        ""
-        if all(len(run.seeds) == 1 for run in runs)
-        else ("Lines: the mean over the seeds; bands: from the lowest seed to the highest. ")
-    )
-    wide = -(-len({r for run in runs for r in run.rounds}) // len(chart.xs))
-    bins = f"Each point is the mean of {wide} rounds. " if wide > 1 else ""
-    caption = f"{band}{bins}A gap in a line is a round in which the ratio is undefined."
+    chart = progress(runs, best_of(runs))
+    caption = []
+    if any(len(run.seeds) > 1 for run in runs):
+        caption.append(
+            "Lines: the mean over the seeds. Bands: from the lowest seed to the highest."
+        )
+    together = -(-len({round for run in runs for round in run.rounds}) // len(chart.xs))
+    if together > 1:
+        caption.append(f"Each point is the mean of {together} rounds.")
+    caption.append("A gap in a line is a round in which the ratio is undefined.")
     legend = [
         element(
             "li",
             element(
                 "label",
-                element("input", type="checkbox", checked="checked", class_=f"show-{i}"),
+                element("input", type="checkbox", checked="checked", class_=f"show-{i}")
+                if len(runs) <= STYLES  # beyond that a style stands for several runs
+                else "",
                 _sample(f"line {style(i)}"),
                 run.name,
             ),
@@ -150,9 +161,9 @@ def _progress(runs: Sequence[Run], key: str) -> Markup:
     ]
     return element(
         "figure",
-        element("figcaption", caption),
+        element("figcaption", " ".join(caption)),
         element("ul", *legend, class_="key") if len(runs) > 1 else "",
-        _strokes_key(bool(_best(runs))),
+        _strokes_key(bool(best_of(runs))),
         *_drawn(chart, WIDE, key),
         class_="progress",
         data_values=key,
@@ -287,13 +298,9 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs of the same stream with the same settings, in the order they were named."""
     found: dict[str, list[Run]] = {}
     for run in runs:
-        settings = run.spec.get("stream", {}).get("settings") or {}
+        settings = (run.spec.get("stream") or {}).get("settings") or {}
         found.setdefault(run.stream + json.dumps(settings, sort_keys=True), []).append(run)
     return list(found.values())
-
-
-def _best(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
-    return {name: dict(best) for run in runs for name, best in run.best.items()}
 
 
 def _asset(name: str) -> str:

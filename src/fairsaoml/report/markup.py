@@ -1,5 +1,6 @@
 """Elements of a page as values: plain text is escaped, only what was built here is markup."""
 
+import re
 from html import escape
 
 __all__ = ["Markup", "element", "join", "number"]
@@ -27,7 +28,7 @@ def element(name: str, /, *children: str, **attributes: Attribute) -> Markup:
     '<line x1="0" x2="1.5" stroke-width="2"/>'
     """
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_value(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{_safe(_value(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -42,7 +43,7 @@ def join(*parts: str) -> Markup:
     >>> join("1 < 2", Markup("<br/>"))
     '1 &lt; 2<br/>'
     """
-    return Markup("".join(p if isinstance(p, Markup) else escape(p, quote=False) for p in parts))
+    return Markup("".join(part if isinstance(part, Markup) else _safe(part) for part in parts))
 
 
 def number(value: float) -> str:
@@ -55,9 +56,20 @@ def number(value: float) -> str:
     return "0" if written == "-0" else written
 
 
+def _safe(words: str) -> str:
+    r"""Escaped, and without the control characters that no XML may hold.
+
+    >>> _safe('<b> & "x"' + chr(0))
+    '&lt;b&gt; &amp; &quot;x&quot;�'
+    """
+    return escape(CONTROL.sub("\ufffd", words))
+
+
 def _value(value: str | float | int) -> str:
     return value if isinstance(value, str) else number(value)
 
+
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 # Elements without an end tag, in HTML and in SVG.
 EMPTY = {"br", "col", "hr", "img", "input", "meta"} | {"circle", "line", "path", "rect", "use"}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairsaoml.report.markup import Markup, element, number
-from fairsaoml.report.svg import LETTER, Frame, drawing, extent, shorten, text
+from fairsaoml.report.svg import BOLD, LETTER, Frame, drawing, extent, shorten, text
 
 __all__ = ["RATES", "RateRow", "group_mark", "group_rates"]
 
@@ -20,7 +20,7 @@ SHAPES = (  # one for each group, filled first and then hollow; corners around t
     "M0 -5L4.6 0L0 5L-4.6 0Z",
 )
 ROW, HEAD, GAP = 20.0, 20.0, 26.0
-NAMES = 220.0  # the most room for the names of runs on the left
+NAMES = 260.0  # the most room for the names of runs on the left
 
 
 class RateRow(NamedTuple):
@@ -36,7 +36,7 @@ def group_rates(attribute: str, rows: Sequence[RateRow], width: float, columns: 
     """A panel for each rate, `columns` of them beside one another."""
     named = len({row.name for row in rows}) > 1
     longest = max(len(words) for row in rows for words in (row.name, row.stretch))
-    names = min(NAMES, longest * LETTER + 14, width * 0.4)
+    names = min(NAMES, longest * LETTER * BOLD + 14, width * 0.4)
     inner = (width - names - GAP * (columns - 1) - 10) / columns
     marks = {group: i for i, group in enumerate(dict.fromkeys(g for r in rows for g in r.groups))}
     parts: list[Markup] = []
@@ -54,11 +54,11 @@ def group_rates(attribute: str, rows: Sequence[RateRow], width: float, columns: 
                     stretch = row.stretch
                     bottom += ROW + 6 if named else 0
                     if column == 0 and named:
-                        label = shorten(stretch, names)
+                        label = shorten(stretch, names / BOLD)
                         parts.append(text(0, bottom - 5, label, "domain"))
                 y = bottom + ROW / 2
                 if column == 0:
-                    label = shorten(row.name if named else row.stretch, names - 8)
+                    label = shorten(row.name if named else row.stretch, (names - 8) / BOLD)
                     parts.append(text(0, y + 4, label, f"name {row.style}" if named else "row"))
                 parts.append(element("line", x1=left, x2=frame.right, y1=y, y2=y, class_="grid"))
                 parts.append(_marks(row, frame, y, part, whole, marks))

@@ -119,12 +119,17 @@ def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
     finished = (folder / "summary.json").exists()
     if finished:
         summary = _object(folder / "summary.json")
+        if not {"overall", "domains"} <= summary.keys():
+            raise RunError(
+                f"expected overall and domains in {folder / 'summary.json'}, got "
+                f"{', '.join(summary) or 'nothing'}; remove the file or run again"
+            )
     else:
         from fairsaoml.evaluate.summary import summarise  # late: it loads the numerics
 
         summary = summarise(lines, learner=learner, stream=stream, seeds=seeds)
     domains: list[Domain] = []
-    for entry in summary.get("domains", []):
+    for entry in summary["domains"]:
         first, last = entry["rounds"]
         name = unused(str(entry["name"] or "the stream"), {domain.name for domain in domains})
         domains.append(Domain(name=name, first=first, last=last))
@@ -141,6 +146,11 @@ def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
         finished=finished,
         length=(spec.get("stream") or {}).get("length"),
     )
+
+
+def best_of(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
+    """What can be reached, by domain, as far as any of the runs of one stream knows it."""
+    return {name: best for run in runs for name, best in run.best.items()}
 
 
 def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fairsaoml.report.markup import Markup, element, join, number
 
 __all__ = [
+    "BOLD",
     "LETTER",
     "Frame",
     "Values",
@@ -25,6 +26,7 @@ Values = Sequence[float | None]
 
 MARGIN = 20.0  # around a picture that stands alone
 LETTER = 6.7  # the width of a letter of chart text, generously
+BOLD = 1.1  # and how much wider a bold one is
 
 
 class Frame(NamedTuple):
@@ -136,14 +138,14 @@ def gaps(values: Values) -> list[list[int]]:
 def ticks(low: float, high: float, about: int) -> list[float]:
     """Round numbers from low to high, about so many: steps of 1, 2 or 5 times a power of ten.
 
-    >>> ticks(0, 1, 5), ticks(1, 90, 6)
+    >>> ticks(0, 1, 5), ticks(1, 90, 4)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [20.0, 40.0, 60.0, 80.0])
     """
     rough = (high - low) / about
     power = 10 ** math.floor(math.log10(rough))
     step = min((1, 2, 5, 10), key=lambda m: abs(m * power - rough)) * power
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(i * step, 10) for i in range(first, last + 1)]
+    return [round(float(i * step), 10) for i in range(first, last + 1)]
 
 
 def spread_out(places: Sequence[float], apart: float, low: float, high: float) -> list[float]:

@@ -2,14 +2,15 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
-from fairsaoml.report.figures import FAIR, style
+from fairsaoml.report.figures import style
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.rates import RATES
-from fairsaoml.report.reading import Block, Figures, Run
-from fairsaoml.report.words import ends, judge, plain
+from fairsaoml.report.reading import Block, Figures, Run, best_of
+from fairsaoml.report.words import FAIR, ends, judge, plain, ratio
 
 __all__ = ["group_table", "scoreboard", "settings_table", "summary_table", "troubles_table"]
 
@@ -23,6 +24,7 @@ MEASURES = (
     ("eo_ratio_tpr", "TPR ratio"),
     ("eo_ratio_fpr", "FPR ratio"),
 )
+MOST_FEATURES = 24  # named; the rest is counted
 MOST_TROUBLES = 8  # kinds listed for each run; the rest is counted
 
 
@@ -48,7 +50,8 @@ def scoreboard(runs: Sequence[Run]) -> Markup:
                 )
             )
         rows.append(element("tr", *cells))
-    best = [runs[0].best.get(name, {}).get("fair_accuracy") for name in names]
+    known = best_of(runs)
+    best = [known.get(name, {}).get("fair_accuracy") for name in names]
     if any(value is not None for value in best):
         cells = [element("th", "Best accuracy of a fair rule", scope="row")]
         cells += [element("td", "unknown" if value is None else plain(value, 3)) for value in best]
@@ -93,7 +96,7 @@ def group_table(runs: Sequence[Run], attribute: str) -> Markup:
                 cells = [_rate(counts[part], counts[whole]) for _, part, whole, _ in RATES]
                 rows.append(element("tr", first, element("td", group, class_="words"), *cells))
                 first = element("td")
-            cells = [element("td", _ruled("", ratios.get(ratio))) for *_, ratio in RATES]
+            cells = [element("td", _ruled("", ratios.get(key))) for *_, key in RATES]
             compared = element("td", "lowest ÷ highest", class_="words unknown")
             rows.append(element("tr", first, compared, *cells))
         bodies.append(element("tbody", *rows))
@@ -132,19 +135,21 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
 
 def settings_table(runs: Sequence[Run]) -> Markup:
     """Everything `spec.json` says, a column for each run; what differs is set in bold."""
-    columns = [_flat(run.spec) for run in runs]
-    keys = list(dict.fromkeys(key for column in columns for key in column))
+    columns = [_sections(run) for run in runs]
     heads = [_head("", "words"), *(_head(run.name, "words") for run in runs)]
-    rows = []
-    for key in keys:
-        values = [column.get(key, "") for column in columns]
-        differs = len(set(values)) > 1
-        cells = [
-            element("td", element("strong", value) if differs else value, class_="words wrap")
-            for value in values
-        ]
-        rows.append(element("tr", element("th", key, scope="row"), *cells))
-    return _table(element("tr", *heads), element("tbody", *rows, class_="lines"))
+    bodies = []
+    for sections in zip(*columns, strict=True):
+        rows = []
+        for key in dict.fromkeys(key for section in sections for key in section):
+            values = [section.get(key, "") for section in sections]
+            differs = len(set(values)) > 1
+            cells = [
+                element("td", element("strong", value) if differs else value, class_="words wrap")
+                for value in values
+            ]
+            rows.append(element("tr", element("th", key, scope="row"), *cells))
+        bodies.append(element("tbody", *rows, class_="lines"))
+    return _table(element("tr", *heads), *bodies)
 
 
 def _aligned(runs: Sequence[Run], whole: bool = True) -> list[tuple[str, list[tuple[int, Block]]]]:
@@ -157,34 +162,36 @@ def _aligned(runs: Sequence[Run], whole: bool = True) -> list[tuple[str, list[tu
     return list(found.items())
 
 
-def _flat(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Nested settings as one list of readable keys.
-
-    >>> _flat({"learner": {"name": "aod", "config": {"base": 2}}, "seeds": [0, 1]})
-    {'learner': 'aod', 'base': '2', 'seeds': '0, 1'}
-    """
-    flat: dict[str, str] = {}
-
-    def add(key: str, value: Any) -> None:
-        if value not in (None, [], {}):
-            flat[key] = _words(value)
-
+def _sections(run: Run) -> list[dict[str, str]]:
+    """The settings of learner, stream and run as readable keys and values."""
+    spec = run.spec
     learner, stream = spec.get("learner") or {}, spec.get("stream") or {}
-    add("learner", learner.get("name"))
-    for key, value in (learner.get("config") or {}).items():
-        flat[key] = _words(value)
-    add("constraints in use", spec.get("constraints"))
-    add("stream", stream.get("name"))
-    for key, value in (stream.get("settings") or {}).items():
-        flat[f"stream: {key}"] = _words(value)
-    for attribute in stream.get("attributes") or []:
-        add(f"protected: {attribute.get('name')}", attribute.get("levels"))
-    add("features", stream.get("features"))
-    add("notes", stream.get("notes"))
-    add("seeds", spec.get("seeds"))
-    for key, value in (spec.get("versions") or {}).items():
-        flat[f"version: {key}"] = _words(value)
-    return flat
+    features = stream.get("features") or []
+    rest = [f"and {len(features) - MOST_FEATURES} more"] if len(features) > MOST_FEATURES else []
+    seconds = [line["seconds"] for line in run.lines if line.get("seconds") is not None]
+    sections: list[dict[str, Any]] = [
+        {
+            "learner": learner.get("name"),
+            **{key: _words(value) for key, value in (learner.get("config") or {}).items()},
+            "constraints in use": spec.get("constraints"),
+        },
+        {
+            "stream": stream.get("name"),
+            **(stream.get("settings") or {}),
+            **{f"protected: {a['name']}": a["levels"] for a in stream.get("attributes") or []},
+            "features": [*features[:MOST_FEATURES], *rest],
+            "notes": stream.get("notes"),
+        },
+        {
+            "seeds": spec.get("seeds"),
+            **{f"version of {key}": value for key, value in (spec.get("versions") or {}).items()},
+            "seconds a round and seed": f"{fmean(seconds):.3g}" if seconds else None,
+        },
+    ]
+    return [
+        {key: _words(value) for key, value in section.items() if value not in (None, [])}
+        for section in sections
+    ]
 
 
 def _words(value: Any) -> str:
@@ -195,11 +202,11 @@ def _words(value: Any) -> str:
     return "none" if value is None else json.dumps(value)
 
 
-def _ruled(name: str, ratio: float | None) -> Markup:
-    if ratio is None:
+def _ruled(name: str, value: float | None) -> Markup:
+    if value is None:
         return element("span", f"{name} undefined".strip(), class_="unknown")
-    met = ratio >= FAIR
-    words = f"{name} {plain(ratio)}".strip()
+    met = value >= FAIR
+    words = f"{name} {ratio(value)}".strip()
     label = f"{words}, {'meets' if met else 'misses'} the rule"
     mark = f"{words} {'✓' if met else '✗'}"
     return element("span", mark, class_="good" if met else "bad", role="img", aria_label=label)

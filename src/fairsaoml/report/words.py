@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fairsaoml.report.figures import FAIR
 from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.reading import Run
 
-__all__ = ["Judgement", "count", "ends", "headline", "judge", "plain", "verdict"]
+__all__ = ["FAIR", "Judgement", "count", "ends", "headline", "judge", "plain", "ratio", "verdict"]
 
+FAIR = 0.8  # the 80 % rule
 ONE_SIDED = 0.02  # a rule that says yes, or no, this rarely has ratios that say little
 
 
@@ -56,7 +56,8 @@ def headline(runs: Sequence[Run]) -> str:
     streams = sorted({run.stream for run in runs if run.stream})
     where = f" on {' and '.join(streams)}" if streams else ""
     if len(runs) == 1:
-        return runs[0].name + ANSWER[stays_fair(judge(runs[0]))] + where
+        answer, _ = ANSWERS[stays_fair(judge(runs[0]))]
+        return f"{runs[0].name} {answer}{where}"
     fair = sum(stays_fair(judge(run)) is True for run in runs)
     many = "None" if fair == 0 else "All" if fair == len(runs) else str(fair)
     return f"{many} of {len(runs)} runs {'stays' if fair == 1 else 'stay'} fair{where}"
@@ -68,10 +69,10 @@ def stays_fair(judgements: Sequence[Judgement]) -> bool | None:
     return False if False in each else None if None in each or not each else True
 
 
-ANSWER = {
-    True: " stays fair",
-    False: " does not stay fair",
-    None: ": no verdict",
+ANSWERS = {  # the words, and their class in page.css
+    True: ("stays fair", "good"),
+    False: ("does not stay fair", "bad"),
+    None: ("cannot be judged", "unknown"),
 }
 
 
@@ -79,14 +80,13 @@ def verdict(run: Run) -> Markup:
     """A paragraph about one run."""
     judgements = judge(run)
     answer = stays_fair(judgements)
-    class_ = {True: "good", False: "bad", None: "unknown"}[answer]
-    said = {True: "stays fair", False: "does not stay fair", None: "cannot be judged"}[answer]
+    said, class_ = ANSWERS[answer]
     sentences: list[str] = [_reason(judgements, answer)]
     accuracies = [j.accuracy for j in judgements if j.accuracy is not None]
     if accuracies:
-        sentences.append(
-            f" Its accuracy there is {_span(accuracies)}{_distance(judgements, answer)}."
-        )
+        where = "there" if len(judgements) == 1 else "at the domains' ends"
+        reached = f"{_span(accuracies)}{_distance(judgements)}"
+        sentences.append(f" Its accuracy {where} is {reached}.")
     for j in judgements:
         rate = j.positive_rate
         if rate is not None and not ONE_SIDED < rate < 1 - ONE_SIDED:
@@ -111,6 +111,18 @@ def plain(value: float | None, digits: int = 2) -> str:
     return "undefined" if value is None else f"{value:.{digits}f}"
 
 
+def ratio(value: float | None) -> str:
+    """A ratio to two digits, or to as many as it takes not to round it up to the rule.
+
+    >>> ratio(0.834), ratio(0.7961), ratio(0.79996), ratio(0.8)
+    ('0.83', '0.796', '0.79996', '0.80')
+    """
+    if value is None or value >= FAIR or plain(value) != plain(FAIR):
+        return plain(value)
+    digits = next((n for n in range(3, 7) if float(plain(value, n)) < FAIR), 7)
+    return plain(value, digits)
+
+
 def count(number: int, noun: str) -> str:
     """A number with its noun.
 
@@ -128,7 +140,7 @@ def _reason(judgements: Sequence[Judgement], answer: bool | None) -> str:
         unclear = [j.domain for j in judgements if j.fair is None]
         return f": in {window}, DP or EO is undefined ({_list(unclear)})."
     lowest = "; ".join(
-        f"lowest {name} {plain(value)}{_in(domain, judgements)}"
+        f"lowest {name} {ratio(value)}{_in(domain, judgements)}"
         for name, (value, domain) in (
             ("DP", _lowest((j.dp, j.domain) for j in judgements)),
             ("EO", _lowest((j.eo, j.domain) for j in judgements)),
@@ -143,24 +155,40 @@ def _reason(judgements: Sequence[Judgement], answer: bool | None) -> str:
     names = [name for name, misses in missed if any(misses)]
     always = all(all(misses) for _, misses in missed)
     which = f"{' and '.join(names)} are" if always else f"{' or '.join(names)} is"
-    some = len(failing) < len(judgements)
-    where = f"{len(failing)} of {len(judgements)} domains" if some else _everywhere(judgements)
+    where = f"{len(failing)} of {len(judgements)} domains"
+    if len(failing) == len(judgements):
+        where = _everywhere(judgements)
+    elif len(failing) == 1:
+        where = failing[0].domain
     return f": {which} below 0.80 in the last {_rounds(judgements)} of {where} ({lowest})."
 
 
-def _distance(judgements: Sequence[Judgement], answer: bool | None) -> str:
-    """A fair run is held against the best fair rule, any other against the best rule."""
-    fair = answer is True and all(j.best_fair is not None for j in judgements)
-    pairs = [(j.best_fair if fair else j.best, j.accuracy) for j in judgements]
-    short = [best - got for best, got in pairs if best is not None and got is not None]
-    if not short:
-        return ""
-    what = "the best that a fair rule can reach" if fair else "the best that any rule can reach"
-    if max(short) < 0.005:
-        return f", level with {what}"
-    low, high = max(min(short), 0.0), max(short)
-    amount = plain(high) if plain(low) == plain(high) else f"{plain(low)} to {plain(high)}"
-    return f", {amount} below {what}"
+def _distance(judgements: Sequence[Judgement]) -> str:
+    """How far from the best of a fair rule and from the best of any, where they are known."""
+    bests = {
+        "the best of a fair rule": [(j.best_fair, j.accuracy) for j in judgements],
+        "the best of any rule": [(j.best, j.accuracy) for j in judgements],
+    }
+    said = []
+    for what, pairs in bests.items():
+        short = [best - got for best, got in pairs if best is not None and got is not None]
+        if short:
+            said.append(f"{_gap(short)} {what}")
+    return f", {' and '.join(said)}" if said else ""
+
+
+def _gap(short: Sequence[float]) -> str:
+    """What is missing to the best, smallest to largest, in words.
+
+    >>> _gap([0.031, 0.012]), _gap([-0.02]), _gap([0.001]), _gap([-0.02, 0.03])
+    ('0.01 to 0.03 below', '0.02 above', 'level with', 'between 0.02 above and 0.03 below')
+    """
+    low, high = min(short), max(short)
+    if plain(abs(low)) == plain(abs(high)) == plain(0.0):
+        return "level with"
+    if low >= 0 or high <= 0:
+        return f"{_span([abs(low), abs(high)])} {'below' if low >= 0 else 'above'}"
+    return f"between {plain(-low)} above and {plain(high)} below"
 
 
 def ends(runs: Sequence[Run]) -> str:

@@ -34,6 +34,30 @@ CATALOG: dict[str, Listing] = {
     "synthetic-gradual": Listing(
         "synthetic", "synthetic", {"gradual": True}, "the same, drifting instead of jumping"
     ),
+    "movielens": Listing(
+        "movielens",
+        "movielens",
+        {},
+        "100,000 film ratings in three copies, the middle one turned; protected: gender",
+    ),
+    "stop-and-frisk:BMS": Listing(
+        "stop_and_frisk",
+        "stop_and_frisk",
+        {"route": "BMS"},
+        "who is frisked in New York: Brooklyn, Manhattan, Staten Island; protected: race",
+    ),
+    "stop-and-frisk:RQS": Listing(
+        "stop_and_frisk",
+        "stop_and_frisk",
+        {"route": "RQS"},
+        "the same: Bronx, Queens, Staten Island",
+    ),
+    "stop-and-frisk-arrests": Listing(
+        "stop_and_frisk",
+        "stop_and_frisk_arrests",
+        {},
+        "685,724 stops of 2011, ten days a task, five boroughs; 6 % are arrested",
+    ),
 }
 
 

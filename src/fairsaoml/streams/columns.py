@@ -112,7 +112,7 @@ def canonical(values: Any) -> Any:
     text = pc.utf8_trim_whitespace(values.cast(pa.string()))
     # A table with a hole holds 2 as 2.0.
     text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0*$", r"\1")
-    return pc.if_else(pc.is_in(text, value_set=pa.array(MISSING_MARKS)), None, text)
+    return pc.if_else(_is_mark(text), None, text)
 
 
 def numbers(column: Any) -> Numbers:
@@ -122,9 +122,9 @@ def numbers(column: Any) -> Numbers:
     Numbers(values=array([1.0e+00,     nan, 1.2e+03,     nan]), unreadable=1, example='ten')
     """
     column = array(column)
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    plain = _plain_numbers(column)
+    if plain is not None:
+        values = plain.to_numpy(zero_copy_only=False)
         infinite = np.isinf(values)
         values = np.where(infinite, np.nan, values)
         return Numbers(values, int(infinite.sum()), "inf" if infinite.any() else "")
@@ -134,11 +134,29 @@ def numbers(column: Any) -> Numbers:
     return distinct.numbers(parsed, np.isnan(parsed) & ~dash)
 
 
+def _plain_numbers(column: Any) -> Any:
+    """Numbers as they are, or a text of nothing but plain numbers and gaps; else None."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64(), safe=False)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        text = pc.utf8_trim_whitespace(column)
+        try:
+            return pc.if_else(_is_mark(text), None, text).cast(pa.float64())
+        except pa.ArrowInvalid:
+            return None
+    return None
+
+
 def is_flat(kind: Any) -> bool:
     """Whether a column of this Arrow type holds one readable value per row."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return not (pa.types.is_nested(kind) or _is_binary(kind) or pa.types.is_interval(kind))
+
+
+def _is_mark(text: Any) -> Any:
+    return pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
 
 
 def _is_binary(kind: Any) -> bool:

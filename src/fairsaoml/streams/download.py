@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fairsaoml.errors import DataError
+from fairsaoml.streams.home import make_folder
 
 __all__ = ["OutOfReach", "download", "require_checksum", "require_safe"]
 
@@ -41,7 +42,7 @@ def download(
 ) -> Path:
     """Bring `url` to `target`, going on where an earlier attempt stopped."""
     require_safe(url)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     part = target.with_name(f"{target.name}.part")
     for _ in range(ATTEMPTS):
         total = _receive(url, part, trusted=sha256 is not None, timeout=timeout, progress=progress)

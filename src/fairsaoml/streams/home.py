@@ -9,7 +9,17 @@ from typing import Any
 
 from fairsaoml.errors import DataError
 
-__all__ = ["HOME_VARIABLE", "data_home", "keep_table", "kept_table", "missing", "written_aside"]
+__all__ = [
+    "HOME_VARIABLE",
+    "NotHere",
+    "data_home",
+    "home_setting",
+    "keep_table",
+    "kept_table",
+    "make_folder",
+    "missing",
+    "written_aside",
+]
 
 HOME_VARIABLE = "FAIRSAOML_DATA_HOME"
 
@@ -29,6 +39,11 @@ def data_home(home: str | Path | None = None) -> Path:
     return _user_cache() / "fairsaoml"
 
 
+def home_setting(home: str | Path | None) -> dict[str, str]:
+    """What a stream's settings must say to find its data again: a home that was given."""
+    return {} if home is None else {"home": str(Path(home).expanduser().absolute())}
+
+
 def _user_cache() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
@@ -37,13 +52,28 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-def missing(what: str, home: Path, command: str) -> DataError:
+class NotHere(DataError):
+    """A data set that is not in the data home."""
+
+
+def missing(what: str, home: Path, command: str) -> NotHere:
     """The error of a data set that is not here: it says the one command that gets it.
 
     >>> missing("MovieLens 100K", Path("data"), "fairsaoml data get movielens").args[0]
     "MovieLens 100K is not in the data home 'data'; get it with: fairsaoml data get movielens"
     """
-    return DataError(f"{what} is not in the data home {str(home)!r}; get it with: {command}")
+    return NotHere(f"{what} is not in the data home {str(home)!r}; get it with: {command}")
+
+
+def make_folder(folder: Path) -> None:
+    """A folder in the data home, made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot write to {str(folder)!r} ({error.strerror}); "
+            f"set {HOME_VARIABLE} to a folder of yours"
+        ) from error
 
 
 @contextmanager
@@ -52,7 +82,7 @@ def written_aside(path: Path) -> Iterator[Path]:
 
     Whoever looks at `path` sees the old file or the whole new one, never a part.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield aside
@@ -70,7 +100,7 @@ def keep_table(table: Any, path: Path) -> None:
 
 
 def kept_table(path: Path, command: str) -> Any:
-    """What `keep_table` wrote; if it was damaged since, the error says the command that mends it."""
+    """What `keep_table` wrote; if it was damaged since, the error says how to mend it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

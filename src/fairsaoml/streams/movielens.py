@@ -12,6 +12,7 @@ lists. Ids of people, titles, dates and zip codes are no features.
 import hashlib
 import zipfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 
 from fairsaoml.errors import ConfigError, DataError, closest
 from fairsaoml.streams.encoder import Categorical, Encoder, fit_encoder
-from fairsaoml.streams.home import data_home, kept_table, missing
+from fairsaoml.streams.home import data_home, home_setting, kept_table, missing
 from fairsaoml.streams.parts import equal_parts, stream_of_parts
 from fairsaoml.streams.roles import Label, Sensitive
 from fairsaoml.streams.stream import Stream
@@ -31,6 +32,7 @@ __all__ = [
     "OCCUPATIONS",
     "cached_ratings",
     "find_ratings",
+    "load_ratings",
     "movielens",
     "read_ratings",
     "require_published",
@@ -69,12 +71,8 @@ def movielens(*, features: str = "paper", home: str | Path | None = None) -> Str
             f"expected features to be one of {', '.join(FEATURES)}, got {features!r}; "
             f"{closest(features, FEATURES)}"
         )
-    found = find_ratings(data_home(home))
-    if found is None:
-        raise missing("MovieLens 100K", data_home(home), GET)
-    ratings = kept_table(found, GET) if found.is_file() else read_ratings(found)
-    require_published(ratings, str(found))
-    return stream_of_ratings(ratings, features)
+    stream = stream_of_ratings(load_ratings(data_home(home)), features)
+    return replace(stream, settings={**stream.settings, **home_setting(home)})
 
 
 def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
@@ -117,6 +115,16 @@ def find_ratings(home: Path) -> Path | None:
     if cached_ratings(home).exists():
         return cached_ratings(home)
     return next((home / name for name in FOLDERS if (home / name / "u.data").exists()), None)
+
+
+def load_ratings(home: Path) -> Any:
+    """The published ratings from a data home."""
+    found = find_ratings(home)
+    if found is None:
+        raise missing("MovieLens 100K", home, GET)
+    ratings = kept_table(found, GET) if found.is_file() else read_ratings(found)
+    require_published(ratings, str(found))
+    return ratings
 
 
 def read_ratings(source: Path) -> Any:
@@ -179,7 +187,7 @@ def _files(source: Path) -> dict[str, bytes]:
             }
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise DataError(
-            f"{source}: expected a zip archive or a folder, got neither ({error})"
+            f"{source}: expected a folder or a whole zip archive, got neither ({error})"
         ) from error
 
 

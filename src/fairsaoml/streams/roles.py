@@ -101,12 +101,13 @@ class Sensitive:
 def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tuple[str, ...]]:
     """The label's two values from the first task, and notes.
 
-    Without `positive`, the usual word for it is taken (1, true, yes, +), else the greater value.
+    Without `positive`, it is the usual word (1, true, yes, +, against its opposite), else the
+    greater value.
 
     >>> fit_label("income", pa.array(["<=50K", ">50K"]))[0].positive
     '>50K'
     """
-    values = factor(column).values.to_pylist()
+    values = in_order_of_size(factor(column).values.to_pylist())
     if not values:
         raise DataError(
             f"expected values in the label {name!r}, got none in the first task; "
@@ -226,8 +227,8 @@ def _same_case(word: str, model: str) -> str:
 
 
 def _usual(values: Sequence[str]) -> str:
-    usual = [value for value in values if value.lower() in POSITIVE_WORDS]
-    return usual[0] if len(usual) == 1 else in_order_of_size(values)[-1]
+    one, other = in_order_of_size(values)
+    return one if POSITIVE_WORDS.get(one.lower()) == other.lower() else other
 
 
 def _positions(values: Any, known: Any) -> np.ndarray:

@@ -19,13 +19,14 @@ from fairsaoml.streams.nypd import ROWS, YEARS, Stops, is_full, read_stops, rows
 __all__ = [
     "ARRESTS_YEAR",
     "DEFAULT_YEARS",
-    "arrests_here",
+    "found",
     "keep_stops",
+    "kept_year",
     "load_arrests",
     "load_years",
+    "not_whole",
     "parse_years",
     "published_files",
-    "years_here",
 ]
 
 DEFAULT_YEARS = "2014-2016"
@@ -45,7 +46,7 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     ((2014, 2015, 2016), (2012,), (2009, 2011))
     >>> parse_years("2017")
     Traceback (most recent call last):
-    fairsaoml.errors.ConfigError: expected years from 2003 to 2016, got '2017'; 2017 has other columns
+    fairsaoml.errors.ConfigError: expected years of 2003 to 2016, got '2017'; 2017 has other columns
     """
     found: set[int] = set()
     for piece in str(years).split(","):
@@ -58,42 +59,45 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     outside = sorted(found - set(YEARS))
     if outside or not found:
         raise ConfigError(
-            f"expected years from {YEARS[0]} to {YEARS[-1]}, got {str(years)!r}"
+            f"expected years of {YEARS[0]} to {YEARS[-1]}, got {str(years)!r}"
             + (f"; {outside[-1]} has other columns" if outside else "")
         )
     return tuple(sorted(found))
 
 
-def keep_stops(stops: Stops, home: Path, years: Iterable[int] = YEARS) -> list[Path]:
-    """Write each year of a file into the data home; what was kept of that year is replaced."""
-    kept = []
+def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> dict[Path, tuple[str, ...]]:
+    """Write these years of a file into the data home; the files, each with its notes.
+
+    What was kept of such a year before is replaced.
+    """
+    kept = {}
     for year in sorted(set(stops.counts) & set(years)):
         table, notes = _year_of(stops, year)
-        path = _kept(home, year if is_full(table) else ARRESTS)
+        path = kept_year(home, year if is_full(table) else ARRESTS)
         keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
-        kept.append(path)
+        kept[path] = notes
     return kept
 
 
 def load_years(years: Iterable[int], home: Path) -> Rows:
     """The full record of these years, in order of time."""
-    found: dict[int, Rows] = {}
+    rows: dict[int, Rows] = {}
     published: dict[Path, Stops] = {}
     for year in years:
-        if _kept(home, year).exists():
-            found[year] = _load(_kept(home, year), f"{GET} --years {year}")
+        if kept_year(home, year).exists():
+            rows[year] = _load(kept_year(home, year), f"{GET} --years {year}")
             continue
-        for path in published_files(home / FOLDER, year):
+        for path in published_files(home, year):
             if path not in published:  # one file may hold several years
                 published[path] = read_stops(path)
             if is_full(published[path].table) and year in published[path].counts:
-                found[year] = _year_of(published[path], year)
-    absent = [year for year in years if year not in found]
+                rows[year] = _year_of(published[path], year)
+    absent = [year for year in years if year not in rows]
     if absent:
         which = ",".join(str(year) for year in absent)
         option = "" if set(absent) <= set(parse_years(DEFAULT_YEARS)) else f" --years {which}"
         raise missing(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
-    tables, notes = zip(*found.values(), strict=True)
+    tables, notes = zip(*rows.values(), strict=True)
     together = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     return together, tuple(dict.fromkeys(note for some in notes for note in some))
 
@@ -101,29 +105,27 @@ def load_years(years: Iterable[int], home: Path) -> Rows:
 def load_arrests(home: Path) -> Rows:
     """The stops of 2011, from the copy with few columns or else from the full record."""
     command = f"{GET}-arrests"
-    for path in (_kept(home, ARRESTS), _kept(home, ARRESTS_YEAR)):
+    for path in (kept_year(home, ARRESTS), kept_year(home, ARRESTS_YEAR)):
         if path.exists():
             return _load(path, command)
-    files = [read_stops(path) for path in published_files(home / FOLDER, ARRESTS_YEAR)]
+    files = [read_stops(path) for path in published_files(home, ARRESTS_YEAR)]
     if not files:
         raise missing(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
     return _year_of(max(files, key=lambda stops: stops.table.num_rows), ARRESTS_YEAR)
 
 
-def years_here(home: Path) -> tuple[int, ...]:
-    """The years that `data get` has put into a data home, with the full record."""
-    return tuple(year for year in YEARS if _kept(home, year).exists())
-
-
-def arrests_here(home: Path) -> bool:
-    """Whether `load_arrests` finds a file of `data get`."""
-    return _kept(home, ARRESTS).exists() or _kept(home, ARRESTS_YEAR).exists()
+def found(home: Path, names: Iterable[object]) -> tuple[str, ...]:
+    """Which of these (years, or the copy of 2011) a data home has, and published files in it."""
+    kept = [str(name) for name in names if kept_year(home, name).exists()]
+    return (*kept, *(path.name for path in published_files(home)))
 
 
 def published_files(folder: Path, year: int | None = None) -> list[Path]:
-    """Files that by their names are NYPD's, of one year or of any."""
+    """Files in a folder, or in its folder stop-and-frisk, that by their names are NYPD's."""
     if not folder.is_dir():
         return []
+    if (folder / FOLDER).is_dir():
+        folder = folder / FOLDER
     files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(ENDINGS))
     return [path for path in files if (_named(path) if year is None else year in _named(path))]
 
@@ -138,7 +140,8 @@ def _named(path: Path) -> range:
     return range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
 
 
-def _kept(home: Path, name: object) -> Path:
+def kept_year(home: Path, name: object) -> Path:
+    """Where a year is kept."""
     return home / FOLDER / f"{name}.parquet"
 
 
@@ -151,8 +154,12 @@ def _load(path: Path, command: str) -> Rows:
 
 
 def _year_of(stops: Stops, year: int) -> Rows:
+    return rows_of(stops.table, year), (*stops.notes, *not_whole(stops, year))
+
+
+def not_whole(stops: Stops, year: int) -> tuple[str, ...]:
+    """A note if this is less than NYPD published of a year, where that is known."""
     whole, here = ROWS.get(year), stops.counts[year]
-    notes = stops.notes
-    if whole is not None and here != whole:
-        notes += (f"{year}: {here:,} stops, where NYPD published {whole:,}: not the whole year",)
-    return rows_of(stops.table, year), notes
+    if whole is None or here >= whole:
+        return ()
+    return (f"{year}: {here:,} stops, where NYPD published {whole:,}: not the whole year",)

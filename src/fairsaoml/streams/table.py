@@ -47,6 +47,7 @@ __all__ = ["encode_rows", "stream_from_table"]
 TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
 SMALL_START = 30  # a first task of fewer rows is worth a note
+FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
 SORTABLE_BYTES = 2 << 30  # a larger file is not loaded to be sorted
 RESTATES = 0.99  # correlation from which a feature says the same as label or group
 MANY_LABELS = 50  # enough of them to refuse a label
@@ -78,8 +79,8 @@ def stream_from_table(
     >>> table = pa.table({"age": [30, 41, 25, 67] * 50, "sex": ["m", "f", "f", "m"] * 50,
     ...                   "hired": ["no", "yes", "yes", "no"] * 50})
     >>> stream = stream_from_table(table, label="hired", sensitive="sex", rows=100)
-    >>> stream.length, stream.schema.features[:2], stream.schema.attributes[0].levels
-    (2, ('age=25', 'age=30'), ('f', 'm'))
+    >>> stream.length, stream.schema.features, stream.schema.attributes[0].levels
+    (2, ('age',), ('f', 'm'))
     >>> first = next(stream.tasks(0))
     >>> first.y[:4].tolist(), first.group[:4, 0].tolist()
     ([0.0, 1.0, 1.0, 0.0], [1, 0, 0, 1])
@@ -272,7 +273,7 @@ def _survey(source: Source, roles: _Roles) -> _Survey:
         return _Survey(source=source)
     clock, notes = _clock(source, roles.time)
     narrow = [roles.label] if roles.time is None else [roles.label, roles.time]
-    rows, labels = 0, dict[str, None]()
+    rows, labels, ordered = 0, dict[str, None](), True
     try:
         for batch in timed(source.batches(narrow), clock):
             rows += batch.table.num_rows
@@ -281,6 +282,8 @@ def _survey(source: Source, roles: _Roles) -> _Survey:
     except OutOfOrder:
         if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
             raise
+        ordered = False
+    if clock is not None and not ordered:  # outside of `except`, which holds on to the blocks read
         survey = _survey(_in_order(source, roles, clock), roles)
         note = f"rows were not in order of {roles.time!r}; they have been sorted"
         return replace(survey, notes=(*survey.notes, note))
@@ -309,15 +312,20 @@ def _clock(source: Source, time: str | None) -> tuple[Clock | None, tuple[str, .
     return replace(clock, format=either.pop()), ()
 
 
-def _in_order(source: Source, roles: _Roles, clock: Clock | None) -> Source:
-    table = join(list(source.batches(roles.columns)))
-    if clock is None:
-        return source
-    order = np.argsort(clock.seconds(table), kind="stable")
-    table = table.take(pa.array(order))
-    return replace(
-        source, batches=lambda columns: iter([table.select(list(columns))]), in_memory=True
-    )
+def _in_order(source: Source, roles: _Roles, clock: Clock) -> Source:
+    """The same rows by time; those of one time stay as they came."""
+    pieces, seconds, rows = [], [], 0
+    for piece in source.batches(roles.columns):
+        seconds.append(clock.seconds(piece, before=rows))
+        pieces.append(piece)
+        rows += piece.num_rows
+    order = pa.array(np.argsort(np.concatenate(seconds), kind="stable"))
+    table = join(pieces)
+    columns = {name: table[name] for name in table.column_names}
+    del pieces, piece, table
+    for name in columns:  # one by one, so that at most one column is held twice
+        columns[name] = columns[name].take(order)
+    return source.holding(pa.table(columns))
 
 
 def _first_piece(survey: _Survey, roles: _Roles, cutting: _Cut) -> tuple[Piece, Clock | None]:
@@ -350,19 +358,29 @@ def _fit(first: Piece, roles: _Roles, positive: Any) -> tuple[Encoder, tuple[str
             f"expected inputs besides label and groups, got none ({'; '.join(notes)}); "
             "name the columns to use"
         )
+    encoder = replace(encoder, label=label, sensitive=sensitive)
+    return encoder, (*notes, *_doubts(table, encoder))
+
+
+def _doubts(table: Any, encoder: Encoder) -> Iterator[str]:
+    """Notes on a first task that is a weak base for what is fitted on it."""
+    label = encoder.label
     if table.num_rows < SMALL_START:
-        notes += (
-            f"the first task has only {table.num_rows} rows, on which categories and scales rest",
-        )
-    if len(set(codes[codes >= 0])) == 1:
-        notes += (
-            f"the first task has one label only; {label.negative!r} and {label.positive!r} are "
-            "taken to be the two",
-        )
+        yield f"the first task has only {table.num_rows} rows, on which categories and scales rest"
+    if label is not None and len(factor(table[label.column]).values) == 1:
+        pair = f"{label.negative!r} and {label.positive!r}"
+        yield f"the first task has one label only; {pair} are taken to be the two"
+    for role in encoder.sensitive:
+        rows = np.bincount(role.codes(table[role.column])[0], minlength=len(role.levels) + 1)
+        few = [level for code, level in enumerate(role.levels) if rows[code] < FEW_IN_GROUP]
+        if few:
+            yield (
+                f"{role.attribute.name}: fewer than {FEW_IN_GROUP} rows of the first task in "
+                f"{', '.join(few)}"
+            )
     for name in (column.name for column in encoder.columns if isinstance(column, Date)):
         if set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
-            notes += (_ambiguous(name),)
-    return replace(encoder, label=label, sensitive=sensitive), notes
+            yield _ambiguous(name)
 
 
 def _ambiguous(column: str) -> str:
@@ -424,12 +442,14 @@ def _echoes(start: Task, encoder: Encoder) -> tuple[str, ...]:
     """Notes on features that say in the first task what the label or a group says."""
     if len(start.y) < SMALL_START:
         return ()
-    targets = {"the label": start.y}
+    targets = {"the label": start.y > 0}
     for place, role in enumerate(encoder.sensitive):
         for code, level in enumerate(role.levels):
             targets[f"{role.attribute.name} ({level})"] = start.group[:, place] == code
     features, notes = _standard(start.x), []
     for target, values in targets.items():
+        if values.sum() < FEW_IN_GROUP:
+            continue
         correlation = np.abs(_standard(values[:, None]).T @ features)[0]
         same = [encoder.features[place] for place in np.flatnonzero(correlation > RESTATES)]
         if same:

@@ -51,7 +51,8 @@ for (const figure of document.querySelectorAll("figure[data-values]")) {
     tip.hidden = false;
     const box = svg.getBoundingClientRect(), outer = figure.getBoundingClientRect();
     const middle = box.left - outer.left + x * box.width / svg.viewBox.baseVal.width;
-    const after = middle + 14 + tip.offsetWidth <= outer.width;
+    const room = document.documentElement.clientWidth - outer.left;
+    const after = middle + 14 + tip.offsetWidth <= room;
     tip.style.left = Math.max(after ? middle + 14 : middle - 14 - tip.offsetWidth, 0) + "px";
     tip.style.top = box.top - outer.top + 30 + "px";
   };

@@ -1,0 +1,179 @@
+"""A chart: panels above one another that share the rounds as their axis.
+
+A `Chart` is drawn as often as needed, once for each width it is read at. Its panels keep the
+values beside the strokes, so that a page can show them under a pointer.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fairsaoml.report.markup import Markup, element, join, number
+from fairsaoml.report.reading import Domain, Series
+from fairsaoml.report.svg import BOLD, LETTER, Frame, drawing, shorten, spread_out, text, ticks
+
+__all__ = ["Chart", "Curve", "Panel"]
+
+LEFT, RIGHT = 40.0, 12.0
+LABELS = 260.0  # the most room for the curves' names on the right
+TITLE, BETWEEN = 27.0, 15.0  # above each panel, below each panel
+DOMAINS, AXIS = 26.0, 34.0  # the strip of names on top, the rounds below
+LINE = 15.0  # from one name to the next
+TICK_ROOM = 90.0  # between the rounds that are written on the axis, about
+
+
+class Curve(NamedTuple):
+    """One line of a panel, or one layer of a stack."""
+
+    name: str
+    style: str  # its class in chart.css
+    values: Series
+
+
+class Panel(NamedTuple):
+    """What is drawn in one frame, and the curves whose values a reader may ask for."""
+
+    title: str
+    note: str
+    height: float
+    y_range: tuple[float, float]
+    y_ticks: Sequence[tuple[float, str]]
+    marks: Callable[[Frame], Markup]
+    curves: Sequence[Curve] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """Panels over the same rounds."""
+
+    title: str
+    description: str
+    xs: Sequence[float]
+    domains: Sequence[Domain]
+    panels: Sequence[Panel]
+    name_ends: bool = False  # write each curve's name at its right end, where there is room
+
+    def draw(self, width: float, name_ends: bool = False, alone: str | None = None) -> Markup:
+        """The chart at one width, in the units of its text size.
+
+        `name_ends` leaves room on the right for the curves' names. `alone` is the style sheet of
+        a picture that stands by itself, with a ground and a margin of its own.
+        """
+        named = name_ends and self.name_ends
+        inner = width - LEFT - (self._room() if named else RIGHT)
+        rounds = (self.domains[0].first - 0.5, self.domains[-1].last + 0.5)
+        parts: list[Markup] = []
+        top = DOMAINS
+        frames = []
+        for panel in self.panels:
+            frame = Frame(LEFT, top + TITLE, inner, panel.height, rounds, panel.y_range)
+            frames.append(frame)
+            top = frame.bottom + BETWEEN
+            parts.append(_scenery(panel, frame, width))
+            parts.append(panel.marks(frame))
+            if named:
+                parts.append(_end_names(panel, frame))
+        bottom = frames[-1].bottom
+        parts.append(_changes(self.domains, frames))
+        parts.append(_rounds(frames[-1]))
+        return drawing(
+            width,
+            bottom + AXIS,
+            self.title,
+            self.description,
+            *parts,
+            class_="chart",
+            alone=alone,
+            data_left=number(frames[0].x(self.xs[0])),
+            data_right=number(frames[0].x(self.xs[-1])),
+            data_top=number(frames[0].top),
+            data_bottom=number(bottom),
+        )
+
+    def _room(self) -> float:
+        names = [curve.name for panel in self.panels for curve in panel.curves]
+        return min(max(map(len, names), default=0) * BOLD * LETTER + 12, LABELS)
+
+    def values(self) -> dict[str, Any]:
+        """The numbers under a pointer: for each panel its curves, by place on the axis."""
+        return {
+            "rounds": list(self.xs),
+            "panels": [
+                {
+                    "title": panel.title,
+                    "curves": [
+                        {
+                            "name": curve.name,
+                            "style": curve.style,
+                            "values": [
+                                None if value is None else float(f"{value:.4g}")
+                                for value in curve.values.mean
+                            ],
+                        }
+                        for curve in panel.curves
+                    ],
+                }
+                for panel in self.panels
+                if panel.curves
+            ],
+        }
+
+
+def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
+    parts = [text(0, frame.top - 12, panel.title, "title")]
+    taken = (len(panel.title) + 2) * LETTER * BOLD
+    if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
+        parts.append(text(taken, frame.top - 12, panel.note, "note"))
+    for value, words in panel.y_ticks:
+        y = frame.y(value)
+        if panel.curves:  # a strip of rows needs no lines between them
+            parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
+        parts.append(text(frame.left - 8, y + 4, words, anchor="end"))
+    return join(*parts)
+
+
+def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
+    """Each domain's name on top, and a line where it begins, beside the titles and not in them."""
+    parts = []
+    for i, domain in enumerate(domains):
+        left = frames[0].x(domain.first - 0.5)
+        room = frames[0].x(domain.last + 0.5) - left
+        if i > 0:
+            x = number(left)
+            edges = [(6.0, 18.0), *((frame.top, frame.bottom) for frame in frames)]
+            parts += [
+                element("line", x1=x, x2=x, y1=top, y2=bottom, class_="change")
+                for top, bottom in edges
+            ]
+        name = shorten(domain.name, room - 10)
+        if len(name) > 2 or name == domain.name:
+            whole = [] if name == domain.name else [element("title", domain.name)]
+            parts.append(element("text", name, *whole, x=left + 6, y=16, class_="domain"))
+    return join(*parts)
+
+
+def _rounds(frame: Frame) -> Markup:
+    low, high = frame.x_range
+    about = max(int(frame.width / TICK_ROOM), 4)
+    inside = [value for value in ticks(low, high, about) if value == int(value) and value >= 1]
+    if high - low <= 3:
+        inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
+    marks = [
+        text(frame.x(value), frame.bottom + 16, f"{value:g}", anchor="middle") for value in inside
+    ]
+    middle = (frame.left + frame.right) / 2
+    return join(*marks, text(middle, frame.bottom + 31, "round", "note", "middle"))
+
+
+def _end_names(panel: Panel, frame: Frame) -> Markup:
+    ends = []
+    for curve in panel.curves:
+        known = [value for value in curve.values.mean if value is not None]
+        if known:
+            ends.append((curve, frame.y(known[-1])))
+    places = spread_out([y for _, y in ends], LINE, frame.top + 4, frame.bottom)
+    names = []
+    for (curve, _), y in zip(ends, places, strict=True):
+        words = shorten(curve.name, (LABELS - 12) / BOLD)
+        names.append(text(frame.right + 8, y + 4, words, f"name {curve.style}"))
+    return join(*names)
