@@ -11,8 +11,13 @@ install: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+# The main job: three learners on the built-in stream that changes twice, in one report.
 demo: install
-	$(BIN)/fairsaoml demo --out runs/demo
+	$(BIN)/fairsaoml run synthetic --out runs/demo/live --force
+	$(BIN)/fairsaoml run synthetic --learner fairsaoml --out runs/demo/paper --force
+	$(BIN)/fairsaoml run synthetic --set constraints=none --out runs/demo/unconstrained --force
+	$(BIN)/fairsaoml report runs/demo/live runs/demo/paper runs/demo/unconstrained \
+		--out runs/demo/report.html --picture runs/demo/picture.svg
 
 test: install lint
 	$(BIN)/python -m pytest -n 2

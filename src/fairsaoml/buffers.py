@@ -19,8 +19,10 @@ __all__ = [
     "Sizes",
     "arrivals",
     "empty",
+    "everything",
     "forget",
     "merge",
+    "sample_of",
     "shuffle",
     "take_query",
     "take_support",
@@ -111,6 +113,18 @@ def shuffle(key: Key, buffer: Buffer) -> Shuffle:
     return Shuffle(slots=jnp.argsort(order, axis=1), held=held.sum(axis=1))
 
 
+def everything(buffer: Buffer) -> Batch:
+    """All rows held, as one batch; empty slots are padding."""
+    slots = buffer.priority.shape
+    whole = Batch(
+        x=buffer.x,
+        y=jnp.broadcast_to(jnp.arange(CLASSES, dtype=jnp.float32)[:, None], slots),
+        group=buffer.group,
+        weight=jnp.isfinite(buffer.priority).astype(jnp.float32),
+    )
+    return _flat(whole)
+
+
 def take_support(buffer: Buffer, order: Shuffle, iteration: Iteration, sizes: Sizes) -> Batch:
     """The support draw of an iteration: up to `sizes.support` rows per class.
 
@@ -154,9 +168,22 @@ def _window(
         group=_rows(buffer.group, slot),
         weight=(places < filled[:, None]).astype(jnp.float32),
     )
-    return jax.tree.map(lambda leaf: leaf.reshape(CLASSES * size, *leaf.shape[2:]), drawn)
+    return _flat(drawn)
+
+
+def _flat(batch: Batch) -> Batch:
+    """Classes one after another."""
+    return jax.tree.map(
+        lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), batch
+    )
 
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:
     """values[class, slots[class]] for every class."""
     return jax.vmap(lambda one_class, chosen: one_class[chosen])(values, slots)
+
+
+def sample_of(key: Key, batch: Batch, capacity: int) -> Buffer:
+    """One task's rows alone, as a sample in which no place depends on padding."""
+    nothing = empty(capacity, batch.x.shape[1], batch.group.shape[1])
+    return merge(nothing, arrivals(key, batch, capacity))

@@ -6,6 +6,7 @@ message and the listing of `fairsaoml learners` come from one line.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
 from typing import Any, NamedTuple, Self
 
 from fairsaoml.errors import ConfigError, closest
@@ -34,7 +35,7 @@ def number(low: float = float("-inf"), high: float = float("inf"), why: str = ""
     bounds = [f">= {low}"] * (low != float("-inf")) + [f"<= {high}"] * (high != float("inf"))
     return Rule(
         lambda value: _is_number(value) and low <= value <= high,
-        " and ".join(["a number", *bounds]) + (f"; {why}" if why else ""),
+        f"a number {' and '.join(bounds)}".rstrip() + (f"; {why}" if why else ""),
     )
 
 
@@ -69,7 +70,7 @@ def widths() -> Rule:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def setting(default: Any, rule: Rule, meaning: str) -> Any:
@@ -86,10 +87,12 @@ class Settings:
             value = getattr(self, item.name)
             if isinstance(value, list):
                 value = tuple(value)
-            if isinstance(item.default, float) and isinstance(value, int):
+            if isinstance(item.default, float) and type(value) is int:  # True is no number
                 value = float(value)
-            object.__setattr__(self, item.name, value)
             rule = item.metadata["rule"]
+            if value is None and not rule.holds(None):
+                value = "none"  # typed as a word, read as nothing
+            object.__setattr__(self, item.name, value)
             if not rule.holds(value):
                 raise ConfigError(f"{item.name} must be {rule.expected}; got {value!r}")
 
@@ -116,6 +119,7 @@ class Settings:
 
 
 DECISIONS = ("accuracy", "balanced")
+SCORES = ("probability", "decision", "logit")
 NOTIONS = ("none", "dp", "eop", "eo", "dp+eo")
 
 
@@ -131,9 +135,7 @@ class LearnerConfig(Settings):
     tolerance: float = setting(
         0.02, number(0, why="use 0 for exact parity"), "gap between groups that is fair enough"
     )
-    score: str = setting(
-        "probability", one_of("probability", "logit"), "what the smooth gap is taken of"
-    )
+    score: str = setting("probability", one_of(*SCORES), "what the smooth gap is taken of")
     decision: str | float = setting(
         "accuracy",
         one_of(*DECISIONS, or_=number(0.001, 0.999)),

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml import buffers, intervals
+from fairsaoml import buffers, intervals, weights
 from fairsaoml.buffers import Buffer, Shuffle
 from fairsaoml.config import IntervalConfig
 from fairsaoml.fairness import sides
@@ -28,7 +28,10 @@ __all__ = [
     "before",
     "branch_on_prefix",
     "choose",
+    "combine",
+    "credited",
     "draw",
+    "draw_round",
     "flags",
     "joined",
     "keep_finite",
@@ -45,6 +48,7 @@ __all__ = [
 ]
 
 FIRST_LEVELS = 8  # storage when the horizon is unknown; doubled when full
+CREDIT_CLIP = 1.0  # AdaNormalHedge wants differences in [-1, 1] (D11)
 PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
 
 Tree = TypeVar("Tree")
@@ -53,7 +57,7 @@ Tree = TypeVar("Tree")
 class Bank(NamedTuple):
     """The experts, expert axis first."""
 
-    pair: PrimalDual  # every leaf (level, ...)
+    pair: Any  # a PrimalDual, or what holds one; every leaf (level, ...)
     regret: Float[Array, "level"]  # R: positive means the expert beat the combination
     abs_regret: Float[Array, "level"]  # C
 
@@ -74,7 +78,7 @@ class Draws(NamedTuple):
     order: Shuffle
 
 
-def bank_of(pair: PrimalDual, levels: int) -> Bank:
+def bank_of(pair: Any, levels: int) -> Bank:
     """A bank in which every expert starts at the same pair, without credit."""
     return Bank(pair=spread(pair, levels), regret=jnp.zeros(levels), abs_regret=jnp.zeros(levels))
 
@@ -106,10 +110,10 @@ def roll_call(config: IntervalConfig, round: Int[Array, ""], levels: int) -> Rol
     return Roll(present=present, awake=awake, present_count=present.sum(), awake_count=awake.sum())
 
 
-def wake(bank: Bank, pair: PrimalDual, awake: Bool[Array, "level"], *, reset: bool) -> Bank:
+def wake(bank: Bank, pair: Any, awake: Bool[Array, "level"], *, reset: bool) -> Bank:
     """Awake experts restart from `pair`; they inherit their level's credit, or start without it."""
 
-    def restart(old: PrimalDual, awake: Bool[Array, ""]) -> PrimalDual:
+    def restart(old: Any, awake: Bool[Array, ""]) -> Any:
         return choose(awake, pair, old)
 
     forgotten = awake & reset
@@ -149,6 +153,28 @@ def joined(lower: Tree, upper: Tree) -> Tree:
 def choose(when: Bool[Array, ""], new: Tree, old: Tree) -> Tree:
     """One of two states."""
     return jax.tree.map(lambda a, b: jnp.where(when, a, b), new, old)
+
+
+def combine(
+    combiner: str, bank: Bank, present: Bool[Array, "level"], rate: float = 1.0
+) -> Float[Array, "level"]:
+    """p: the weights of the experts present, from their credit (Eq. 8, 9)."""
+    if combiner == "uniform":
+        return weights.uniform(present)
+    if combiner == "discounted-hedge":
+        return weights.discounted_hedge(bank.regret, present, rate=rate)
+    printed = combiner == "ada-normal-hedge"
+    return weights.ada_normal_hedge(bank.regret, bank.abs_regret, present, printed=printed)
+
+
+def credited(
+    bank: Bank, won: Float[Array, "level"], present: Bool[Array, "level"], memory: float = 1.0
+) -> Bank:
+    """R <- memory R + r, C <- memory C + |r|, r clipped; the absent stay without credit (D16)."""
+    won = jnp.where(present, jnp.clip(won, -CREDIT_CLIP, CREDIT_CLIP), 0.0)
+    return bank._replace(
+        regret=memory * bank.regret + won, abs_regret=memory * bank.abs_regret + jnp.abs(won)
+    )
 
 
 def mixture(weights: Float[Array, "level"], tree: Tree) -> Tree:
@@ -226,3 +252,10 @@ def branch_on_prefix(count: Int[Array, ""], levels: int, body: Callable, *operan
     """
     branches = [partial(body, prefix) for prefix in range(1, levels + 1)]
     return jax.lax.switch(count - 1, branches, *operands)
+
+
+def draw_round(key: Key, batch: Batch, capacity: int) -> Draws:
+    """The draws of learners without a memory: this round's rows alone, in fresh order."""
+    priorities, order = jax.random.split(key)
+    rows = buffers.sample_of(priorities, batch, capacity)
+    return Draws(samples=rows, order=buffers.shuffle(order, rows))

@@ -5,7 +5,7 @@ levels, among the rows its notion speaks of: all (demographic parity), y = 1 (eq
 y = 0 (its other half, for equalized odds).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -23,22 +23,24 @@ CONDITIONS: dict[str, tuple[int | None, ...]] = {
     "eo": (1, 0),
     "dp+eo": (None, 1, 0),
 }
+SPREAD = 3.0  # the standard deviation, in logits, that `as_decision` stretches scores to
+SMALLEST_DEVIATION = 0.1  # a constant score has no spread to stretch
 PREFIX = {None: "dp", 1: "tpr", 0: "fpr"}
 
 
 def gap(
     scores: Float[Array, "row"], one: Float[Array, "row"], other: Float[Array, "row"]
-) -> Float[Array, ""]:
-    """|E[h | s'=1] - E[h | s'=0]| from the row weights of the two sides.
+) -> tuple[Float[Array, ""], Bool[Array, ""]]:
+    """E[h | s'=1] - E[h | s'=0] from the row weights of the two sides, and whether both have rows.
 
-    Equal to the paper's |mean((s' - p1) / (p1 (1 - p1)) h)| (Eq. 1). NaN-free: a side with
-    no rows counts as mean 0, and its constraint is switched off by `make_constraints`.
+    Its size is the paper's |mean((s' - p1) / (p1 (1 - p1)) h)| (Eq. 1).
 
     >>> one, other = jnp.array([1.0, 1.0, 0.0]), jnp.array([0.0, 0.0, 1.0])
-    >>> gap(jnp.array([1.0, 0.5, 0.5]), one, other).item()
+    >>> gap(jnp.array([1.0, 0.5, 0.5]), one, other)[0].item()
     0.25
     """
-    return jnp.abs(_mean(scores, one) - _mean(scores, other))
+    known = (one.sum() > 0) & (other.sum() > 0)
+    return jnp.where(known, _mean(scores, one) - _mean(scores, other), 0.0), known
 
 
 def _mean(scores: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
@@ -59,6 +61,29 @@ def sides(
     return one, other
 
 
+def as_decision(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, "row"]:
+    """A smooth stand-in for the decision itself: sigmoid(sharpness * z).
+
+    A gap in probabilities says little about decisions where all probabilities lie close to the
+    threshold. The sharpness undoes that: it stretches the scores to a standard deviation of at
+    least SPREAD, whatever the stream. It is held fixed in gradients: to spread the scores is no
+    way to be fair.
+    """
+    total = jnp.where(weight.sum() > 0, weight.sum(), 1.0)
+    mean = (weight * logits).sum() / total
+    deviation = jnp.sqrt((weight * (logits - mean) ** 2).sum() / total)
+    sharpness = jnp.maximum(SPREAD / jnp.maximum(deviation, SMALLEST_DEVIATION), 1.0)
+    return jax.nn.sigmoid(jax.lax.stop_gradient(sharpness) * logits)
+
+
+# What the smooth gap is taken of, from logits and row weights.
+SCORES: dict[str, Callable[[Array, Array], Array]] = {
+    "decision": as_decision,
+    "probability": lambda logits, weight: jax.nn.sigmoid(logits),
+    "logit": lambda logits, weight: logits,
+}
+
+
 def make_constraints(
     notion: str, attributes: Sequence[Attribute], tolerance: float, score: str = "probability"
 ) -> tuple[Constraint, ...]:
@@ -71,18 +96,23 @@ def make_constraints(
     >>> [c.name for c in make_constraints("dp", attributes, 0.02)]
     ['dp[sex=m]', 'dp[race=x]', 'dp[race=y]', 'dp[race=z]']
     """
-    squash = jax.nn.sigmoid if score == "probability" else lambda logits: logits
+    squash = SCORES[score]
 
     def constraint(label: int | None, index: int, level: int) -> Constraint:
         name, levels = attributes[index]
 
-        def violation(scores: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
+        def signed(
+            scores: Float[Array, "row"], batch: Batch
+        ) -> tuple[Float[Array, ""], Bool[Array, ""]]:
             one, other = sides(batch, index, level, len(levels), label)
-            both = (one.sum() > 0) & (other.sum() > 0)
-            # One group only: g contributes 0, and pulls nowhere (D20).
-            return jnp.where(both, gap(squash(scores), one, other) - tolerance, 0.0)
+            return gap(squash(scores, batch.weight), one, other)
 
-        return Constraint(name=f"{PREFIX[label]}[{name}={levels[level]}]", violation=violation)
+        def rows(batch: Batch) -> tuple[Float[Array, ""], Float[Array, ""]]:
+            one, other = sides(batch, index, level, len(levels), label)
+            return (one > 0).sum(dtype=jnp.float32), (other > 0).sum(dtype=jnp.float32)
+
+        title = f"{PREFIX[label]}[{name}={levels[level]}]"
+        return Constraint(name=title, gap=signed, rows=rows, tolerance=tolerance)
 
     return tuple(
         constraint(label, index, level)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from fairsaoml.config import LearnerConfig
 from fairsaoml.fairness import make_constraints
@@ -86,6 +86,18 @@ def evaluate(
     restored = restore(batch, deployed.rate)
     violation = [c.violation(logits + deployed.shift, restored) for c in problem.constraints]
     return problem.loss(logits, batch), jnp.stack(violation) if violation else jnp.zeros(0)
+
+
+def gaps(
+    problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed
+) -> tuple[Float[Array, "constraint"], Bool[Array, "constraint"]]:
+    """Signed gaps between groups in a draw, and which of them are known."""
+    restored = restore(batch, deployed.rate)
+    found = [c.gap(logits + deployed.shift, restored) for c in problem.constraints]
+    if not found:
+        return jnp.zeros(0), jnp.zeros(0, bool)
+    values, known = zip(*found, strict=True)
+    return jnp.stack(values), jnp.stack(known)
 
 
 def lagrangian(

@@ -8,6 +8,7 @@ labels are 0.0 or 1.0, a group is an integer code per protected attribute, paddi
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 __all__ = [
@@ -76,10 +77,21 @@ class Model(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """A smooth fairness function g; `violation(...) <= 0` is fair enough."""
+    """A smooth fairness function: a signed gap between groups, and how wide it may be.
+
+    `gap` also says whether it is known: a batch may lack a group. `rows` counts the rows on its two
+    sides. Scores are logits measured from the deployed threshold.
+    """
 
     name: str
-    violation: Callable[[Float[Array, "row"], Batch], Float[Array, ""]]
+    gap: Callable[[Float[Array, "row"], Batch], tuple[Float[Array, ""], Bool[Array, ""]]]
+    rows: Callable[[Batch], tuple[Float[Array, ""], Float[Array, ""]]]
+    tolerance: float
+
+    def violation(self, scores: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
+        """g = |gap| - tolerance; <= 0 is fair enough. Unknown: 0, and it pulls nowhere (D20)."""
+        gap, known = self.gap(scores, batch)
+        return jnp.where(known, jnp.abs(gap) - self.tolerance, 0.0)
 
 
 class Problem(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairsaoml.cli import listing, predict, report, run
+from fairsaoml.cli import data, listing, predict, report, run
 from fairsaoml.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main"]
@@ -25,6 +25,7 @@ app.command("report")(report.report)
 app.command("predict")(predict.predict)
 app.command("learners")(listing.learners)
 app.command("streams")(listing.streams)
+app.add_typer(data.app, name="data")
 
 
 def _version(asked: bool) -> None:

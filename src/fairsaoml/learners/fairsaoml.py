@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml import buffers, experts, intervals, prior, weights
+from fairsaoml import buffers, experts, intervals, prior
 from fairsaoml.buffers import Buffer, Sizes
 from fairsaoml.config import IntervalConfig, integer, number, one_of, setting
 from fairsaoml.experts import Bank, Draws
@@ -32,8 +32,6 @@ from fairsaoml.types import Batch, Key, Learner, Params, PrimalDual, Problem, Ro
 
 __all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]
 
-CREDIT_CLIP = 1.0  # AdaNormalHedge wants differences in [-1, 1] (D11)
-
 PerLevel = Float[Array, "level"]
 
 
@@ -49,7 +47,7 @@ class FairSAOMLConfig(IntervalConfig):
     meta_dual_step: float = setting(0.1, number(0), "eta 2")
     steps: str = setting("scaled", one_of("scaled", "paper"), "eta as set, or S / G (D8)")
     meta_gradient: str = setting(
-        "first-order", one_of("first-order", "exact", "stale"), "which theta it is taken at (D3)"
+        "exact", one_of("exact", "first-order", "stale"), "which theta it is taken at (D3)"
     )
     combiner: str = setting(
         "ada-normal-hedge",
@@ -114,7 +112,7 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         reset = config.credit == "reset"
         bank = experts.wake(state.bank, state.meta, roll.awake, reset=reset)  # lines 6-11
         terms = Terms(
-            weights=combine(config, bank, roll.present),  # lines 12-14
+            weights=experts.combine(config.combiner, bank, roll.present),  # lines 12-14
             deployed=prior.deployed(state.prior, config.decision),
             inner=inner_steps(problem, config, state, levels),
         )
@@ -123,7 +121,7 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
             problem, config, state.meta, bank.pair, draws, terms, roll.awake_count
         )  # lines 15-24
         credited, violation = credit(
-            problem, config, meta, bank._replace(pair=pairs), draws, terms
+            problem, config, meta, bank._replace(pair=pairs), draws, terms, roll.present
         )  # lines 25-28
         # An empty task is counted and wakes levels, but teaches nothing (D20).
         meta, bank = experts.choose(batch.weight.sum() > 0, (meta, credited), (state.meta, bank))
@@ -165,14 +163,6 @@ def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels:
     bound = jnp.maximum(len(problem.schema.features) ** 0.5 + radius, state.longest_row)  # G
     eta = radius / (bound * root)
     return Steps(primal=eta, dual=eta, damping=undamped)
-
-
-def combine(config: FairSAOMLConfig, bank: Bank, present: Array) -> PerLevel:
-    """p_{t,I} from R and C (Eq. 8, 9)."""
-    if config.combiner == "uniform":
-        return weights.uniform(present)
-    printed = config.combiner == "ada-normal-hedge"
-    return weights.ada_normal_hedge(bank.regret, bank.abs_regret, present, printed=printed)
 
 
 def learn(
@@ -309,6 +299,7 @@ def credit(
     bank: Bank,
     draws: Draws,
     terms: Terms,
+    present: Bool[Array, "level"],
 ) -> tuple[Bank, Float[Array, "constraint"]]:
     """R += F(meta) - F(expert), C += its size, on a fresh query draw (D11).
 
@@ -323,6 +314,5 @@ def credit(
     of_meta, violation = jax.vmap(judge, in_axes=(None, 0))(meta.primal, query)
     of_expert, _ = jax.vmap(judge)(bank.pair.primal, query)
     # Same sign as evaluate.regret: positive means the expert won.
-    won = jnp.clip(of_meta - of_expert, -CREDIT_CLIP, CREDIT_CLIP)
-    bank = bank._replace(regret=bank.regret + won, abs_regret=bank.abs_regret + jnp.abs(won))
+    bank = experts.credited(bank, of_meta - of_expert, present)
     return bank, terms.weights @ violation

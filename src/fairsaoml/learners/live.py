@@ -7,23 +7,22 @@ deployed is the mixture of all. One level of optimisation, no nesting.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, experts, prior, weights
 from fairsaoml.buffers import Buffer, Sizes
-from fairsaoml.config import NOTIONS, IntervalConfig, number, one_of, setting
+from fairsaoml.config import NOTIONS, SCORES, IntervalConfig, number, one_of, setting
 from fairsaoml.experts import Bank, Draws
-from fairsaoml.primal_dual import Steps, evaluate, primal_dual_step, start
+from fairsaoml.primal_dual import evaluate, gaps, move, project, start
 from fairsaoml.prior import Deployed, Prior
-from fairsaoml.types import Batch, Key, Learner, PrimalDual, Problem, RoundInfo
+from fairsaoml.types import Batch, Key, Learner, Params, Problem, RoundInfo
 
 __all__ = ["LiveConfig", "State", "learn", "live"]
-
-CREDIT_CLIP = 1.0  # one bad round may not outweigh all others
 
 PerLevel = Float[Array, "level"]
 
@@ -33,15 +32,30 @@ class LiveConfig(IntervalConfig):
     """Settings of the live experts; the defaults are the same for every stream."""
 
     constraints: str = setting("eo", one_of(*NOTIONS), "fairness asked for")
-    primal_step: float = setting(0.1, number(0), "step of theta, the same at every level")
-    dual_step: float = setting(0.1, number(0), "step of lambda")
+    score: str = setting("decision", one_of(*SCORES), "what the smooth gap is taken of")
+    primal_step: float = setting(0.15, number(0), "step of theta, the same at every level")
+    dual_step: float = setting(0.5, number(0), "step of lambda")
     combiner: str = setting(
         "discounted-hedge",
         one_of("discounted-hedge", "ada-normal-hedge", "luo-schapire", "uniform"),
         "how credit becomes weights",
     )
-    credit_discount: float = setting(0.8, number(0, 1), "memory of the discounted hedge")
+    gap_memory: float = setting(
+        0.9, number(0, 1), "memory of a gap from draw to draw; 0 believes each draw alone"
+    )
+    gap_scale: float = setting(
+        0.1, number(1e-6), "size of gaps worth believing; small groups must show larger ones"
+    )
+    credit_discount: float = setting(0.7, number(0, 1), "memory of the discounted hedge")
     credit_rate: float = setting(10.0, number(0), "how sharply the discounted hedge prefers")
+
+
+class Expert(NamedTuple):
+    """A primal-dual pair, and what it remembers of the gaps between groups."""
+
+    primal: Params
+    dual: Float[Array, "constraint"]
+    gap: Float[Array, "constraint"]  # signed, a running mean over draws
 
 
 class State(NamedTuple):
@@ -56,12 +70,13 @@ class State(NamedTuple):
 
 def live(problem: Problem, config: LiveConfig) -> Learner:
     """The learner `fairsaoml-live`."""
-    steps = Steps(config.primal_step, config.dual_step, config.dual_damping)
+    combine = partial(experts.combine, config.combiner, rate=config.credit_rate)
 
     def init(key: Key) -> State:
         pair, levels = start(problem, key), experts.storage(config)
+        expert = Expert(primal=pair.primal, dual=pair.dual, gap=jnp.zeros_like(pair.dual))
         return State(
-            bank=experts.bank_of(pair, levels),
+            bank=experts.bank_of(expert, levels),
             weights=weights.uniform(jnp.arange(levels) < (1 if config.horizon is None else levels)),
             samples=experts.samples_of(config, problem.schema, levels),
             prior=prior.no_prior(),
@@ -77,12 +92,12 @@ def live(problem: Problem, config: LiveConfig) -> Learner:
 
     def adapt(state: State, support: Batch) -> State:
         deployed = prior.deployed(state.prior, config.decision)
+        believed = trust(problem, config, support)
 
-        def once(pairs: PrimalDual, _: None) -> tuple[PrimalDual, None]:
-            def move(pair: PrimalDual) -> PrimalDual:
-                return primal_dual_step(problem, pair, support, deployed, steps, config.radius)
-
-            return jax.vmap(move)(pairs), None
+        def once(learning: Expert, _: None) -> tuple[Expert, None]:
+            return jax.vmap(
+                lambda one: take_step(problem, config, one, support, deployed, believed)
+            )(learning), None
 
         pairs, _ = jax.lax.scan(once, state.bank.pair, None, length=config.meta_iterations)
         return state._replace(bank=state.bank._replace(pair=pairs))
@@ -91,10 +106,11 @@ def live(problem: Problem, config: LiveConfig) -> Learner:
         roll = experts.roll_call(config, round, old.weights.shape[0])
         state = old._replace(prior=prior.observe(old.prior, batch, config.prior_discount))
         deployed = prior.deployed(state.prior, config.decision)
-        bank, violation = credit(problem, config, state, batch, deployed)
-        # Those who were deployed decide where the waking start; a level that joins has no say yet.
-        deployed_levels = experts.roll_call(config, round - 1, old.weights.shape[0]).present
-        share = combine(config, bank, deployed_levels)
+        # Those who were deployed are credited, and decide where the waking start; a level that
+        # joins with this round has no say yet.
+        were_present = experts.roll_call(config, round - 1, old.weights.shape[0]).present
+        bank, violation = credit(problem, config, state, batch, deployed, were_present)
+        share = combine(bank, were_present)
         bank = experts.wake(bank, experts.mixture(share, bank.pair), roll.awake, reset=False)
         draws = experts.draw(key, state.samples, batch, roll.awake)
         pairs = learn(problem, config, bank.pair, draws, deployed, roll.present_count)
@@ -103,7 +119,7 @@ def live(problem: Problem, config: LiveConfig) -> Learner:
         dual = share @ pairs.dual
         state = state._replace(
             bank=bank._replace(pair=pairs),
-            weights=combine(config, bank, roll.present),
+            weights=combine(bank, roll.present),
             samples=draws.samples,
             pinned=experts.pinned_rounds(state.pinned, dual, violation),
         )
@@ -139,18 +155,13 @@ def mixture_logit(share: PerLevel, logits: Float[Array, "level row"]) -> Float[A
     return positive - negative
 
 
-def combine(config: LiveConfig, bank: Bank, present: Array) -> PerLevel:
-    """Weights of the experts present, from their credit."""
-    if config.combiner == "discounted-hedge":
-        return weights.discounted_hedge(bank.regret, present, rate=config.credit_rate)
-    if config.combiner == "uniform":
-        return weights.uniform(present)
-    printed = config.combiner == "ada-normal-hedge"
-    return weights.ada_normal_hedge(bank.regret, bank.abs_regret, present, printed=printed)
-
-
 def credit(
-    problem: Problem, config: LiveConfig, state: State, batch: Batch, deployed: Deployed
+    problem: Problem,
+    config: LiveConfig,
+    state: State,
+    batch: Batch,
+    deployed: Deployed,
+    present: Bool[Array, "level"],
 ) -> tuple[Bank, Float[Array, "constraint"]]:
     """What each expert saved on rows that nobody has learned from, and the mixture's violations.
 
@@ -164,37 +175,35 @@ def credit(
     )
     price = share @ bank.pair.dual
     cost = loss + jnp.maximum(violation, 0.0) @ price
-    won = jnp.clip(share @ cost - cost, -CREDIT_CLIP, CREDIT_CLIP)
     memory = config.credit_discount if config.combiner == "discounted-hedge" else 1.0
-    credited = bank._replace(
-        regret=memory * bank.regret + won, abs_regret=memory * bank.abs_regret + jnp.abs(won)
-    )
+    credited = experts.credited(bank, share @ cost - cost, present, memory)
     return experts.choose(batch.weight.sum() > 0, credited, bank), share @ violation
 
 
 def learn(
     problem: Problem,
     config: LiveConfig,
-    pairs: PrimalDual,
+    pairs: Expert,
     draws: Draws,
     deployed: Deployed,
     present_count: Int[Array, ""],
-) -> PrimalDual:
+) -> Expert:
     """Every expert present takes primal-dual steps on draws from its own interval's sample."""
     sizes = Sizes(support=config.support, query=0)
-    steps = Steps(config.primal_step, config.dual_step, config.dual_damping)
 
-    def with_present(present: int, pairs: PrimalDual) -> PrimalDual:
-        def one_step(pair: PrimalDual, draws: Draws, iteration: Array) -> PrimalDual:
+    def with_present(present: int, pairs: Expert) -> Expert:
+        def one_step(expert: Expert, draws: Draws, believed: Array, iteration: Array) -> Expert:
             rows = buffers.take_support(*draws, iteration, sizes)
-            return primal_dual_step(problem, pair, rows, deployed, steps, config.radius)
+            return take_step(problem, config, expert, rows, deployed, believed)
 
-        def iterate(learning: PrimalDual, iteration: Array) -> tuple[PrimalDual, None]:
-            moved = jax.vmap(one_step, in_axes=(0, 0, None))(
-                learning, experts.before(draws, present), iteration
-            )
+        def iterate(learning: Expert, iteration: Array) -> tuple[Expert, None]:
+            moved = jax.vmap(one_step, in_axes=(0, 0, 0, None))(learning, mine, believed, iteration)
             return moved, None
 
+        mine = experts.before(draws, present)
+        believed = jax.vmap(lambda sample: trust(problem, config, buffers.everything(sample)))(
+            mine.samples
+        )
         iterations = jnp.arange(config.meta_iterations)
         learned, _ = jax.lax.scan(iterate, experts.before(pairs, present), iterations)
         return experts.joined(learned, experts.after(pairs, present))
@@ -203,3 +212,53 @@ def learn(
     if config.horizon is not None:
         return with_present(levels, pairs)
     return experts.branch_on_prefix(present_count, levels, with_present, pairs)
+
+
+def trust(problem: Problem, config: LiveConfig, rows: Batch) -> Float[Array, "constraint"]:
+    """How much of a gap seen in these rows is believed: c = t^2 / (t^2 + se^2).
+
+    The posterior mean of a gap that is, before looking, of size t = `gap_scale`, and that rows of
+    standard error se (at most sqrt(1/n + 1/n') / 2 for scores in [0, 1]) then show. A group of a
+    few rows can show any gap; to chase it costs accuracy and helps nobody.
+    """
+    counts = [c.rows(rows) for c in problem.constraints]
+    found = [0.25 / jnp.maximum(one, 1.0) + 0.25 / jnp.maximum(two, 1.0) for one, two in counts]
+    variance = jnp.stack(found) if found else jnp.zeros(0)
+    return config.gap_scale**2 / (config.gap_scale**2 + variance)
+
+
+def take_step(
+    problem: Problem,
+    config: LiveConfig,
+    expert: Expert,
+    rows: Batch,
+    deployed: Deployed,
+    believed: Float[Array, "constraint"],
+) -> Expert:
+    """One primal-dual step in which the gap's sign and size are remembered, not believed.
+
+    In a draw of 200 rows the gap between groups is mostly noise: |gap| is positive on average
+    even where the groups are equal, so a dual that believes each draw never stops rising, and a
+    primal that believes its sign is pushed to and fro. The running mean of the *signed* gap has
+    neither flaw: theta descends f + sum_i lambda_i sign(mean gap_i) gap_i, lambda ascends
+    |mean gap_i| - tolerance.
+    """
+    tolerance = jnp.asarray([c.tolerance for c in problem.constraints], jnp.float32)
+
+    def objective(primal: Params) -> tuple[Float[Array, ""], Float[Array, "constraint"]]:
+        logits = problem.model.scores(primal, rows.x)
+        seen, known = gaps(problem, logits, rows, deployed)
+        new = config.gap_memory * expert.gap + (1 - config.gap_memory) * believed * seen
+        remembered = jax.lax.stop_gradient(jnp.where(known, new, expert.gap))
+        return problem.loss(logits, rows) + jnp.dot(
+            expert.dual * jnp.sign(remembered), seen
+        ), remembered
+
+    gradient, remembered = jax.grad(objective, has_aux=True)(expert.primal)
+    violation = jnp.abs(remembered) - tolerance
+    dual = expert.dual + config.dual_step * (violation - config.dual_damping * expert.dual)
+    return Expert(
+        primal=project(move(expert.primal, gradient, config.primal_step), config.radius),
+        dual=jnp.maximum(dual, 0.0),
+        gap=remembered,
+    )

@@ -42,7 +42,7 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
     )
     file = f"state-{round:08d}.safetensors"
     write_bytes(folder / file, content)
-    if (folder / CURRENT).exists():
+    if _file_of(folder / CURRENT):  # a damaged one must not push out a whole one
         os.replace(folder / CURRENT, folder / PREVIOUS)
     write_json(
         folder / CURRENT,
@@ -54,7 +54,7 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
             **about,
         },
     )
-    wanted = {read_json(path)["file"] for path in _manifests(folder)}
+    wanted = {_file_of(folder / name) for name in (CURRENT, PREVIOUS)}
     for stale in folder.glob("state-*.safetensors"):
         if stale.name not in wanted:
             stale.unlink()
@@ -66,7 +66,7 @@ def load_checkpoint(folder: Path, like: State) -> Checkpoint | None:
     for path in _manifests(folder):
         try:
             return _load(folder, read_json(path), like)
-        except (OSError, ValueError, KeyError, SafetensorError) as problem:
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as problem:
             problems.append(f"{path.name}: {problem}")
             warnings.warn(
                 f"the checkpoint of {path.name} is damaged ({problem}); trying the one before",
@@ -75,6 +75,14 @@ def load_checkpoint(folder: Path, like: State) -> Checkpoint | None:
     if problems:
         raise RunError(f"no whole checkpoint in {folder}: {'; '.join(problems)}; use --force")
     return None
+
+
+def _file_of(manifest: Path) -> str | None:
+    """The state file that a manifest speaks of, if it can be read."""
+    try:
+        return read_json(manifest)["file"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _manifests(folder: Path) -> list[Path]:

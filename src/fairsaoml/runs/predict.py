@@ -1,9 +1,13 @@
 """New rows, decided by what a run has learned."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairsaoml.errors import ConfigError, DataError
 from fairsaoml.evaluate.prequential import bucket
@@ -33,8 +37,7 @@ def predict_rows(
         x, notes = encode_rows(game.stream.encoder, table)
     else:
         need(game.stream.schema.features, table.column_names, str(file))
-        columns = [table[name].to_numpy() for name in game.stream.schema.features]
-        x, notes = np.stack(columns, axis=1).astype(np.float32), ()
+        x, notes = _numbers(table, game.stream.schema.features, file), ()
     broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if broken.size:
         raise DataError(
@@ -47,3 +50,22 @@ def predict_rows(
     scores = np.asarray(jax.jit(game.learner.scores)(state, padded))[:rows].astype(np.float64)
     decisions = scores > float(game.learner.threshold(state))
     return 1 / (1 + np.exp(-scores)), decisions, notes
+
+
+def _numbers(table: Any, names: Sequence[str], file: Path) -> np.ndarray:
+    """Columns that are numbers already, as they stand; a gap is NaN."""
+    columns = []
+    for name in names:
+        values = table[name]
+        try:
+            if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+                values = pc.cast(values, pa.string())
+                values = pc.if_else(pc.equal(values, ""), None, values)
+            numbers = pc.cast(values, pa.float64(), safe=False)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"expected numbers in column {name!r} of {file}, got words ({error}); "
+                "give the columns as the run has learned from them"
+            ) from None
+        columns.append(numbers.to_numpy().astype(np.float32))
+    return np.stack(columns, axis=1)

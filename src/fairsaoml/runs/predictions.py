@@ -10,17 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fairsaoml.evaluate.metrics import UNSEEN
 from fairsaoml.evaluate.records import Played
 from fairsaoml.types import Schema
 
-__all__ = ["Predictions"]
+__all__ = ["PARTS", "PREDICTIONS", "Predictions"]
+
+PREDICTIONS, PARTS = "predictions.parquet", ".predictions"
 
 
 class Predictions:
     """A writer that does nothing unless it was asked for."""
 
     def __init__(self, folder: Path, schema: Schema, asked: bool) -> None:
-        self._parts, self._file = folder / ".predictions", folder / "predictions.parquet"
+        self._parts, self._file = folder / PARTS, folder / PREDICTIONS
         self._schema, self._asked = schema, asked
         if asked:
             self._parts.mkdir(exist_ok=True)
@@ -33,7 +36,9 @@ class Predictions:
         for seed, (task, scores, decisions) in zip(seeds, played.predictions, strict=True):
             rows = len(task.y)
             groups = {
-                name: pa.array(np.array([*levels, "unseen"], object)[task.group[:, index]])
+                name: pa.array(
+                    np.array([*levels, UNSEEN], object)[task.group[:, index]], pa.string()
+                )
                 for index, (name, levels) in enumerate(self._schema.attributes)
             }
             tables.append(
@@ -56,11 +61,13 @@ class Predictions:
         if not self._asked:
             return
         parts = sorted(self._parts.glob("*.parquet"))
-        aside = self._file.with_name(f".{self._file.name}.part")
-        with pq.ParquetWriter(aside, pq.read_schema(parts[0])) as writer:
-            for part in parts:
-                writer.write_table(pq.read_table(part))
-        aside.replace(self._file)
+        # A run killed while it tidied up has the whole file, but no longer all parts.
+        if not self._file.exists():
+            aside = self._file.with_name(f".{self._file.name}.part")
+            with pq.ParquetWriter(aside, pq.read_schema(parts[0])) as writer:
+                for part in parts:
+                    writer.write_table(pq.read_table(part))
+            aside.replace(self._file)
         for part in parts:
             part.unlink()
         self._parts.rmdir()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from signal import SIGINT, default_int_handler, signal
 from typing import Any
@@ -17,14 +18,27 @@ from fairsaoml.evaluate.summary import summarise
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fairsaoml.runs.files import read_json, write_json
 from fairsaoml.runs.journal import Journal, read_rounds
-from fairsaoml.runs.predictions import Predictions
+from fairsaoml.runs.predictions import PARTS, PREDICTIONS, Predictions
 from fairsaoml.runs.spec import Game, RunSpec
 
 __all__ = ["Interrupted", "free_folder", "is_finished", "load_run", "prepare", "resume", "run"]
 
 SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
-REPORT = "report.html"
-OURS = {SPEC, ROUNDS, SUMMARY, CHECKPOINT, REPORT, "predictions.parquet", ".predictions"}
+# All that a run ever writes; `--force` removes these and nothing else.
+OURS = (
+    *(
+        pattern
+        for name in (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS)
+        for pattern in (name, f".{name}.part")
+    ),
+    CHECKPOINT,
+    f"{CHECKPOINT}/manifest.json",
+    f"{CHECKPOINT}/previous.json",
+    f"{CHECKPOINT}/state-*.safetensors",
+    f"{CHECKPOINT}/.*.part",
+    PARTS,
+    f"{PARTS}/*.parquet",
+)
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
 
 OnRound = Callable[[Game, Played], None]
@@ -48,30 +62,27 @@ def prepare(folder: Path, *, force: bool = False) -> None:
     """Make a run's folder; one that holds another run is kept, unless forced."""
     if folder.exists() and not folder.is_dir():
         raise RunError(f"expected a folder at {folder}, found a file; give another --out")
-    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    foreign = {name for name in names - OURS if not name.endswith(".part")}
-    if foreign and (force or SPEC not in names):
-        raise RunError(
-            f"{folder} holds files that are no run's ({', '.join(sorted(foreign)[:3])}); "
-            "give another --out"
-        )
-    if SPEC in names and not force:
+    has_spec = (folder / SPEC).exists()
+    if has_spec and not force:
         raise RunError(
             f"{folder} already holds a run; go on with it by --resume {folder}, replace it by "
             "--force, or give another --out"
         )
-    for name in names:
-        _remove(folder / name)
+    # Killed before its spec.json was whole, a run has left no more than that.
+    ours = OURS if has_spec else (f".{SPEC}.part",)
+    found = []
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if not any(fnmatch(str(name), pattern) for pattern in ours):
+            raise RunError(f"{folder} holds what is no run's ({name}); give another --out")
+        found.append(path)
+    # Folders after their files; the spec last: killed in between, the rest is still a run's.
+    for path in sorted(found, key=lambda path: (path.name == SPEC, -len(path.parts))):
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink()
     folder.mkdir(parents=True, exist_ok=True)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        for child in path.iterdir():
-            _remove(child)
-        path.rmdir()
-    else:
-        path.unlink()
 
 
 def run(
@@ -112,7 +123,11 @@ def load_spec(folder: Path) -> RunSpec:
             f"expected a run in {folder}, found no {SPEC}; start it with `fairsaoml run STREAM "
             f"--out {folder}`"
         )
-    return RunSpec.from_json(read_json(folder / SPEC))
+    try:
+        content = read_json(folder / SPEC)
+    except ValueError as error:
+        raise RunError(f"{folder / SPEC} is damaged ({error}); start anew with --force") from None
+    return RunSpec.from_json(content)
 
 
 def load_run(folder: Path) -> tuple[RunSpec, Game, Checkpoint]:
@@ -155,12 +170,12 @@ def _play(
             last = played.round
             if on_round:
                 on_round(game, played)
-            is_last = last == game.stream.length
-            if stop() or is_last or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            is_last, stopping = last == game.stream.length, stop()
+            if stopping or is_last or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 journal.sync()
                 save_checkpoint(folder / CHECKPOINT, last, played.state, about)
                 saved = time.monotonic()
-            if stop() and not is_last:
+            if stopping and not is_last:
                 raise Interrupted(
                     f"stopped after round {last}; go on with `fairsaoml run --resume {folder}`"
                 )

@@ -1,5 +1,6 @@
 """What to run, as data: all that is needed to repeat a run, versions included."""
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -32,18 +33,15 @@ class RunSpec:
     @property
     def name(self) -> str:
         """What a run is called when nobody says."""
-        changed = [f"{key}={value}" for key, value in self.learner_settings.items()]
-        return " ".join([self.learner, *changed])
+        return " ".join([self.learner, *_pairs(self.learner_settings)])
 
     @property
     def command(self) -> str:
         """The command that repeats the run."""
-        settings = {**self.stream_settings, **self.learner_settings}
         words = ["fairsaoml", "run", self.stream, "--learner", self.learner]
         words += ["--seeds", str(len(self.seeds)), "--seed", str(self.seeds[0])]
-        for key, value in settings.items():
-            shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
-            words += ["--set", f"{key}={'none' if shown is None else shown}"]
+        for pair in _pairs({**self.stream_settings, **self.learner_settings}):
+            words += ["--set", pair]
         return shlex.join(words)
 
     def to_json(self, game: "Game") -> dict[str, Any]:
@@ -96,6 +94,15 @@ class RunSpec:
         )
 
 
+def _pairs(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as they are typed: key=value."""
+
+    def typed(value: Any) -> str:
+        return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+    return [f"{key}={typed(value)}" for key, value in settings.items()]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Game:
     """A spec made real: an open stream and a learner for it."""
@@ -120,14 +127,18 @@ class Game:
 
 
 def split_settings(
-    stream: str, learner: str, settings: Mapping[str, Any]
+    stream: str, learner: str, settings: Mapping[str, Any], *, also: Sequence[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Which settings are the stream's and which the learner's; neither's is an error."""
+    """Which settings are the stream's and which the learner's; neither's is an error.
+
+    `also` names what may have been meant besides: the run's own options.
+    """
     of_stream = setting_names(stream)
     of_learner = [item.name for item in fields(registry.entry(learner).config)]
+    known = [*of_stream, *of_learner, *also]
     for key in settings:
         if key not in of_stream and key not in of_learner:
-            raise ConfigError(f"unknown setting {key!r}; {closest(key, of_stream + of_learner)}")
+            raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
     return (
         {key: value for key, value in settings.items() if key in of_stream},
         {key: value for key, value in settings.items() if key not in of_stream},

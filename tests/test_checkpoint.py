@@ -1,0 +1,144 @@
+"""A checkpoint is exact, never half written, and the one before is there when it is damaged."""
+
+import json
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fairsaoml.errors import RunError
+from fairsaoml.runs import checkpoint as module
+from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint
+from fairsaoml.types import PrimalDual
+
+
+def state_of(value):
+    pair = PrimalDual(
+        primal=[{"weight": jnp.full((2, 3), value), "bias": jnp.array(value)}], dual=jnp.zeros(0)
+    )
+    return {"pair": pair, "rounds": jnp.int32(value), "odd": jnp.array([jnp.inf, -0.0, 1e-45])}
+
+
+def same(one, other):
+    leaves = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return jax.tree.structure(one) == jax.tree.structure(other) and all(
+        np.asarray(a).dtype == np.asarray(b).dtype
+        and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        for a, b in leaves
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Checkpoints after rounds 3, 5 and 8."""
+    for round in (3, 5, 8):
+        save_checkpoint(tmp_path / "checkpoint", round, state_of(round), {"learner": "l"})
+    return tmp_path / "checkpoint"
+
+
+def load(folder):
+    return load_checkpoint(folder, jax.eval_shape(lambda: state_of(1.0)))
+
+
+def test_a_state_comes_back_bit_by_bit(folder):
+    found = load(folder)
+    assert found.round == 8
+    assert same(found.state, state_of(8))
+
+
+def test_the_last_two_states_are_kept_and_no_more(folder):
+    names = sorted(path.name for path in folder.iterdir())
+    states = ["state-00000005.safetensors", "state-00000008.safetensors"]
+    assert names == ["manifest.json", "previous.json", *states]
+
+
+def test_where_nothing_was_kept_there_is_no_checkpoint(tmp_path):
+    assert load(tmp_path / "checkpoint") is None
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def remove(path):
+    path.unlink()
+
+
+def scribble(path):
+    path.write_text("[]")
+
+
+STATE, MANIFEST = "state-00000008.safetensors", "manifest.json"
+DAMAGES = [
+    (STATE, cut),
+    (STATE, flip),
+    (STATE, remove),
+    (MANIFEST, cut),
+    (MANIFEST, scribble),
+]
+
+
+@pytest.mark.parametrize(("file", "damage"), DAMAGES)
+def test_a_damaged_checkpoint_is_known_and_the_one_before_is_used_with_a_warning(
+    folder, file, damage
+):
+    damage(folder / file)
+    with pytest.warns(UserWarning, match=r"damaged .* trying the one before"):
+        found = load(folder)
+    assert found.round == 5
+    assert same(found.state, state_of(5))
+
+
+@pytest.mark.parametrize(("file", "damage"), DAMAGES)
+def test_after_a_damaged_checkpoint_the_next_ones_are_whole_again(folder, file, damage):
+    damage(folder / file)
+    save_checkpoint(folder, 9, state_of(9), {})
+    assert load(folder).round == 9
+    cut(folder / "state-00000009.safetensors")
+    if file == MANIFEST:
+        # The manifest of round 8 was lost; that of round 5 must not have been pushed out by it.
+        with pytest.warns(UserWarning):
+            assert load(folder).round == 5
+
+
+def test_where_no_checkpoint_is_whole_the_error_names_each(folder):
+    cut(folder / STATE)
+    cut(folder / "state-00000005.safetensors")
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(RunError, match=r"manifest\.json: .*previous\.json: .*--force"),
+    ):
+        warnings.simplefilter("ignore")
+        load(folder)
+
+
+def test_killed_between_state_and_manifest_the_state_before_counts(folder, monkeypatch):
+    def killed(path, value):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "write_json", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(folder, 9, state_of(9), {})
+    assert load(folder).round == 8
+
+
+def test_a_checkpoint_of_a_newer_schema_is_refused(folder):
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "schema": manifest["schema"] + 1}))
+    with pytest.raises(RunError, match=r"newer fairsaoml: upgrade"):
+        load(folder)
+
+
+def test_a_checkpoint_of_another_learner_is_no_checkpoint_of_this_one(folder):
+    like = jax.eval_shape(lambda: {**state_of(1.0), "more": jnp.zeros(2)})
+    with warnings.catch_warnings(), pytest.raises(RunError, match="no whole checkpoint"):
+        warnings.simplefilter("ignore")
+        load_checkpoint(folder, like)

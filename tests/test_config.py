@@ -1,0 +1,125 @@
+"""Settings are checked when they are made and survive a journey through JSON."""
+
+import json
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairsaoml.config import IntervalConfig, LearnerConfig
+from fairsaoml.errors import ConfigError
+from fairsaoml.learners import registry
+
+CONFIGS = {name: entry.config for name, entry in registry.LEARNERS.items()}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_setting_has_a_meaning_and_takes_its_own_default(name):
+    defaults = CONFIGS[name]()
+    for item in fields(defaults):
+        assert item.metadata["meaning"]
+        assert item.metadata["rule"].holds(getattr(defaults, item.name)), item.name
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_defaults_survive_json(name):
+    config = CONFIGS[name]()
+    assert CONFIGS[name].from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "model": st.sampled_from(["mlp", "logistic"]),
+            "hidden": st.lists(st.integers(1, 99), max_size=3),
+            "constraints": st.sampled_from(["none", "dp", "eop", "eo", "dp+eo"]),
+            "tolerance": st.floats(0, 1),
+            "decision": st.sampled_from(["accuracy", "balanced"]) | st.floats(0.01, 0.99),
+            "radius": st.none() | st.floats(0.1, 100),
+            "horizon": st.none() | st.integers(1, 10**6),
+            "base": st.integers(2, 9),
+        },
+    )
+)
+def test_settings_survive_json(settings):
+    config = IntervalConfig.from_dict(settings)
+    assert IntervalConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("tolerance", -0.1),
+        ("tolerance", float("nan")),
+        ("tolerance", float("inf")),
+        ("tolerance", True),
+        ("tolerance", "small"),
+        ("tolerance", None),
+        ("support", 0),
+        ("support", 1.5),
+        ("support", True),
+        ("capacity", 1),
+        ("base", 1),
+        ("horizon", 0),
+        ("hidden", 40),
+        ("hidden", [40, 0]),
+        ("hidden", [40, True]),
+        ("model", "forest"),
+        ("constraints", "parity"),
+        ("decision", 0),
+        ("decision", 1),
+        ("decision", "always"),
+        ("prior_discount", 1.1),
+        ("radius", 0),
+    ],
+)
+def test_a_value_out_of_its_rule_is_an_error_that_says_what_was_expected(setting, value):
+    with pytest.raises(ConfigError) as caught:
+        IntervalConfig.from_dict({setting: value})
+    [rule] = [item.metadata["rule"] for item in fields(IntervalConfig) if item.name == setting]
+    assert str(caught.value).startswith(f"{setting} must be {rule.expected}; got ")
+
+
+def test_an_error_shows_the_value_and_what_to_do():
+    with pytest.raises(ConfigError, match=r"tolerance must be .* use 0 for exact parity; got -0.1"):
+        LearnerConfig(tolerance=-0.1)
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"), [("tolerence", "tolerance"), ("constraint", "constraints"), ("bass", "base")]
+)
+def test_an_unknown_setting_is_an_error_that_says_which_was_meant(typo, meant):
+    with pytest.raises(ConfigError, match=f"unknown setting '{typo}'; did you mean '{meant}'"):
+        IntervalConfig.from_dict({typo: 1})
+
+
+def test_an_unknown_setting_like_no_other_lists_the_known_ones():
+    with pytest.raises(ConfigError, match=r"unknown setting 'zzz'; known: .*tolerance"):
+        LearnerConfig.from_dict({"zzz": 1})
+
+
+def test_a_config_cannot_be_changed_and_takes_no_positions():
+    with pytest.raises(FrozenInstanceError):
+        LearnerConfig().tolerance = 1.0
+    with pytest.raises(TypeError):
+        LearnerConfig("mlp")
+
+
+def test_a_whole_number_is_a_number():
+    config = LearnerConfig(tolerance=0)
+    assert config == LearnerConfig(tolerance=0.0)
+    assert isinstance(config.tolerance, float)
+
+
+def test_the_defaults_are_those_of_the_decisions():
+    # D6, D16, D26; step sizes are a matter of measurement and stand in the docs.
+    for name in ("fairsaoml", "fairsaoml-live"):
+        config = registry.configure(name)
+        assert config.hidden == (40, 40)
+        assert (config.base, config.horizon, config.radius) == (2, None, None)
+        assert config.decision == "accuracy"
+    assert registry.configure("fairsaoml").constraints == "dp"
+    assert registry.configure("fairsaoml-live").constraints == "eo"
+    assert registry.DEFAULT == "fairsaoml-live"

@@ -1,0 +1,220 @@
+"""The bank of experts: who wakes, what is inherited, how it grows, what never gets in."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tiny
+from fairsaoml import experts
+from fairsaoml.config import IntervalConfig
+from fairsaoml.evaluate.prequential import prequential
+from fairsaoml.fairness import make_constraints
+from fairsaoml.learners import registry
+from fairsaoml.primal_dual import make_problem
+from fairsaoml.streams.stream import Stream
+from fairsaoml.types import Attribute, Batch, PrimalDual, Problem, Schema, Task
+
+SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
+SMALL = {"model": "logistic", "meta_iterations": 1, "support": 2, "capacity": 4}
+
+
+def pair_of(value):
+    return PrimalDual(primal={"weight": jnp.full(2, value)}, dual=jnp.full(1, value))
+
+
+def bank_of(levels=3):
+    """Expert k is at k + 1 and has credit 10 (k + 1)."""
+    bank = experts.bank_of(pair_of(0.0), levels)
+    marks = jnp.arange(1.0, levels + 1)
+    pair = jax.tree.map(lambda leaf: leaf + marks[:, None], bank.pair)
+    return bank._replace(pair=pair, regret=10 * marks, abs_regret=20 * marks)
+
+
+def rows(count=20, seed=0, y=None, group=None, weight=None):
+    random = np.random.default_rng(seed)
+    y = np.arange(count) % 2 if y is None else np.full(count, y)
+    group = np.arange(count) // 2 % 2 if group is None else np.full(count, group)
+    return Batch(
+        x=jnp.asarray(random.normal(size=(count, 2)), jnp.float32),
+        y=jnp.asarray(y, jnp.float32),
+        group=jnp.asarray(group[:, None], jnp.int32),
+        weight=jnp.ones(count) if weight is None else jnp.asarray(weight, jnp.float32),
+    )
+
+
+# Waking
+
+
+def test_waking_experts_restart_from_the_pair_and_sleepers_stay():
+    woken = experts.wake(bank_of(), pair_of(-1.0), jnp.array([True, True, False]), reset=False)
+    assert woken.pair.primal["weight"].tolist() == [[-1, -1], [-1, -1], [3, 3]]
+    assert woken.pair.dual.tolist() == [[-1], [-1], [3]]
+
+
+def test_waking_experts_inherit_their_levels_credit():
+    woken = experts.wake(bank_of(), pair_of(-1.0), jnp.array([True, True, False]), reset=False)
+    assert woken.regret.tolist() == [10, 20, 30]
+    assert woken.abs_regret.tolist() == [20, 40, 60]
+
+
+def test_with_reset_waking_experts_start_without_credit():
+    woken = experts.wake(bank_of(), pair_of(-1.0), jnp.array([True, True, False]), reset=True)
+    assert woken.regret.tolist() == [0, 0, 30]
+    assert woken.abs_regret.tolist() == [0, 0, 60]
+
+
+@pytest.mark.parametrize(
+    ("horizon", "round", "present", "awake"),
+    [
+        (16, 1, 4, 4),
+        (16, 2, 4, 1),
+        (16, 5, 4, 3),
+        (None, 1, 1, 1),
+        (None, 2, 1, 1),
+        (None, 3, 2, 2),
+        (None, 4, 2, 1),
+        (None, 5, 3, 3),
+        (None, 9, 4, 4),
+    ],
+)
+def test_the_roll_of_a_round(horizon, round, present, awake):
+    roll = experts.roll_call(IntervalConfig(horizon=horizon), jnp.int32(round), levels=4)
+    assert roll.present.tolist() == [level < present for level in range(4)]
+    assert roll.awake.tolist() == [level < awake for level in range(4)]
+    assert (roll.present_count, roll.awake_count) == (present, awake)
+
+
+def test_a_waking_levels_sample_holds_this_round_only_and_a_sleepers_its_whole_interval():
+    config = IntervalConfig(capacity=64, horizon=4)
+    samples = experts.samples_of(config, SCHEMA, levels=2)
+    for number, awake in ((1, [True, True]), (2, [True, False])):
+        batch = rows(seed=number)._replace(x=jnp.full((20, 2), float(number)))
+        key = jax.random.key(number)
+        samples = experts.draw(key, samples, batch, jnp.array(awake)).samples
+    seen = [
+        set(np.asarray(samples.x[level, ..., 0])[np.isfinite(samples.priority[level])].tolist())
+        for level in (0, 1)
+    ]
+    assert seen == [{2.0}, {1.0, 2.0}]
+
+
+# Growing
+
+
+def test_storage_is_the_levels_of_the_horizon_or_eight():
+    assert experts.storage(IntervalConfig(horizon=18)) == 4
+    assert experts.storage(IntervalConfig(horizon=243, base=3)) == 5
+    assert experts.storage(IntervalConfig()) == 8
+
+
+def test_room_is_doubled_at_the_round_in_which_a_ninth_level_joins():
+    config = IntervalConfig(base=2)
+    assert [experts.room_for(config, round, 8) for round in (1, 256, 257)] == [8, 8, 16]
+    assert experts.room_for(config, 2**16 + 1, 16) == 32
+    assert experts.room_for(config, 2**16 + 1, 8) == 32  # rounds may be skipped on a resume
+    assert experts.room_for(IntervalConfig(horizon=4), 10**6, 2) == 2
+
+
+def grown(name):
+    """A learner of an endless stream with its state at round 256, every level marked."""
+    config = registry.configure(name, SMALL)
+    built = registry.build(name, config, SCHEMA)
+    state = built.init(jax.random.key(0))
+    return built, state._replace(bank=state.bank._replace(regret=jnp.arange(1.0, 9.0)))
+
+
+@pytest.mark.parametrize("name", tiny.LEARNERS)
+def test_a_bank_grows_from_eight_to_sixteen_levels_at_round_257_and_keeps_what_it_has(name):
+    built, state = grown(name)
+    assert built.grow(state, 256) is state
+    wide = built.grow(state, 257)
+    assert wide.bank.regret.tolist() == [*range(1, 9), *[0] * 8]
+    before, after = jax.tree.leaves(state.bank.pair), jax.tree.leaves(wide.bank.pair)
+    for old, new in zip(before, after, strict=True):
+        assert new.shape == (16, *old.shape[1:])
+        np.testing.assert_array_equal(new[:8], old)
+    assert wide.samples.priority.shape[0] == 16
+    assert bool(jnp.isposinf(wide.samples.priority[8:]).all())
+
+
+@pytest.mark.parametrize("name", tiny.LEARNERS)
+def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(name, monkeypatch):
+    monkeypatch.setattr(experts, "FIRST_LEVELS", 1)  # doubled at round 3, when level 1 joins
+    config = registry.configure(name, SMALL)
+    built = registry.build(name, config, SCHEMA)
+    tasks = [Task(*(np.asarray(leaf) for leaf in rows(seed=seed)[:3])) for seed in range(3)]
+    stream = Stream(name="endless", schema=SCHEMA, tasks=lambda seed: iter(tasks))
+    records, held = [], []
+    for played in prequential(stream, built, make_problem(config, SCHEMA), seeds=[0]):
+        records += played.records
+        held.append(np.isfinite(played.state.samples.priority[0]).sum(axis=(1, 2)).tolist())
+    assert [len(record["weights"]) for record in records] == [1, 1, 2]
+    assert [record["awake"] for record in records] == [[0], [0], [0, 1]]
+    assert all(sum(record["weights"]) == pytest.approx(1, abs=1e-5) for record in records)
+    full = 2 * SMALL["capacity"]  # of both classes
+    assert held == [[full], [full], [full, full]]
+
+
+# Guarding
+
+
+def test_a_state_with_nan_is_not_taken():
+    old, new = bank_of(), bank_of()._replace(regret=jnp.array([1.0, jnp.nan, 2.0]))
+    kept, finite = experts.keep_finite(new, old)
+    assert not finite
+    assert kept.regret.tolist() == old.regret.tolist()
+    taken, finite = experts.keep_finite(bank_of(), experts.bank_of(pair_of(0.0), 3))
+    assert finite
+    assert taken.regret.tolist() == [10, 20, 30]
+
+
+@pytest.mark.xfail(strict=True, reason="only NaN is judged so far, not infinity")
+def test_a_state_with_an_infinite_pair_is_not_taken():
+    new = experts.bank_of(pair_of(jnp.inf), 3)
+    assert not experts.keep_finite(new, bank_of())[1]
+
+
+def flags_of(batch, pinned=0, finite=True, attributes=SCHEMA.attributes):
+    schema = SCHEMA._replace(attributes=attributes)
+    problem = Problem(None, None, make_constraints("dp", attributes, 0.0), schema)
+    raised = experts.flags(problem, batch, jnp.int32(pinned), jnp.array(finite))
+    return {name for name, value in raised.items() if value}
+
+
+def test_flags_are_raised_by_what_they_name():
+    assert flags_of(rows()) == set()
+    assert flags_of(rows(y=1)) == flags_of(rows(y=0)) == {"one_class"}
+    assert flags_of(rows(group=0)) == flags_of(rows(group=1)) == {"one_group"}
+    assert flags_of(rows(group=2)) == set()  # unseen only: no constraint speaks of anyone
+    assert flags_of(rows(weight=np.zeros(20))) == {"empty"}
+    assert flags_of(rows(), finite=False) == {"not_finite"}
+    assert flags_of(rows(), pinned=9) == set()
+    assert flags_of(rows(), pinned=10) == {"dual_pinned"}
+
+
+def test_a_missing_level_of_many_raises_one_group():
+    race = (Attribute("race", ("x", "y", "z")),)
+    assert flags_of(rows(), attributes=race) == {"one_group"}  # there are x and y, but no z
+
+
+def test_pinned_rounds_count_violations_without_a_price_in_a_row():
+    def after(pinned, dual, violation):
+        found = experts.pinned_rounds(jnp.int32(pinned), jnp.array(dual), jnp.array(violation))
+        return int(found)
+
+    assert after(3, [0.0], [0.1]) == 4
+    assert after(3, [0.1], [0.1]) == 0
+    assert after(3, [0.0], [-0.1]) == 0
+    assert after(3, [0.5, 0.0], [0.2, 0.1]) == 4  # one of several is enough
+
+
+def test_a_branch_on_the_prefix_runs_the_branch_of_its_length():
+    values = jnp.arange(4.0)
+
+    def body(prefix, values):
+        return values.at[:prefix].set(-1.0)
+
+    for count in range(1, 5):
+        found = experts.branch_on_prefix(jnp.int32(count), 4, body, values)
+        assert found.tolist() == [-1.0] * count + list(range(count, 4))

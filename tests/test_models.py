@@ -1,0 +1,71 @@
+"""Models score rows one by one: no row knows of another."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fairsaoml.config import LearnerConfig
+from fairsaoml.models import logistic, make_model, mlp
+
+FEATURES = 3
+MODELS = {"logistic": logistic(FEATURES), "mlp": mlp(FEATURES, (4, 2)), "flat": mlp(FEATURES, ())}
+X = jnp.asarray(np.random.default_rng(0).normal(size=(6, FEATURES)), jnp.float32)
+
+
+def random_params(model):
+    """The model's own shapes, no zeros."""
+    params = model.init(jax.random.key(0))
+    leaves, structure = jax.tree.flatten(params)
+    keys = jax.random.split(jax.random.key(1), len(leaves))
+    drawn = [jax.random.normal(k, leaf.shape) for k, leaf in zip(keys, leaves, strict=True)]
+    return jax.tree.unflatten(structure, drawn)
+
+
+def test_the_linear_model_starts_at_zero():
+    start = MODELS["logistic"].init(jax.random.key(3))
+    assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(start))
+
+
+def test_the_mlp_starts_at_random_with_the_variance_that_relu_keeps():
+    first = mlp(400, (300,)).init(jax.random.key(0))[0]
+    assert np.var(first["weight"]) == pytest.approx(2 / 400, rel=0.02)
+    assert not np.asarray(first["bias"]).any()
+    again = mlp(400, (300,)).init(jax.random.key(1))[0]
+    assert not np.allclose(first["weight"], again["weight"])
+
+
+def test_the_mlp_is_its_layers_by_hand():
+    model = MODELS["mlp"]
+    params = random_params(model)
+    value = np.asarray(X, np.float64)
+    for layer in params[:-1]:
+        value = np.maximum(value @ np.asarray(layer["weight"]) + np.asarray(layer["bias"]), 0)
+    by_hand = value @ np.asarray(params[-1]["weight"]) + np.asarray(params[-1]["bias"])
+    np.testing.assert_allclose(model.scores(params, X), by_hand[:, 0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_rows_score_does_not_depend_on_the_other_rows(name):
+    model = MODELS[name]
+    params = random_params(model)
+    alone = jnp.concatenate([model.scores(params, row[None]) for row in X])
+    np.testing.assert_allclose(model.scores(params, X), alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parameters_and_scores_are_float32(name):
+    model = MODELS[name]
+    params = model.init(jax.random.key(0))
+    assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float32")}
+    assert model.scores(params, X).dtype == jnp.float32
+    assert model.scores(params, X[:0]).shape == (0,)
+
+
+def test_a_config_names_its_model():
+    def shapes(**settings):
+        params = make_model(LearnerConfig(**settings), FEATURES).init(jax.random.key(0))
+        return sorted(leaf.shape for leaf in jax.tree.leaves(params))
+
+    assert shapes(model="logistic") == [(), (3,)]
+    assert shapes(hidden=(5,)) == [(1,), (3, 5), (5,), (5, 1)]
