@@ -138,11 +138,10 @@ def test_a_bank_grows_from_eight_to_sixteen_levels_at_round_257_and_keeps_what_i
     assert bool(jnp.isposinf(wide.samples.priority[8:]).all())
 
 
-@pytest.mark.parametrize("name", tiny.LEARNERS)
-def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(name, monkeypatch):
+def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkeypatch):
     monkeypatch.setattr(experts, "FIRST_LEVELS", 1)  # doubled at round 3, when level 1 joins
-    config = registry.configure(name, SMALL)
-    built = registry.build(name, config, SCHEMA)
+    config = registry.configure("fairsaoml-live", SMALL)
+    built = registry.build("fairsaoml-live", config, SCHEMA)
     tasks = [Task(*(np.asarray(leaf) for leaf in rows(seed=seed)[:3])) for seed in range(3)]
     stream = Stream(name="endless", schema=SCHEMA, tasks=lambda seed: iter(tasks))
     records, held = [], []
@@ -169,7 +168,6 @@ def test_a_state_with_nan_is_not_taken():
     assert taken.regret.tolist() == [10, 20, 30]
 
 
-@pytest.mark.xfail(strict=True, reason="only NaN is judged so far, not infinity")
 def test_a_state_with_an_infinite_pair_is_not_taken():
     new = experts.bank_of(pair_of(jnp.inf), 3)
     assert not experts.keep_finite(new, bank_of())[1]

@@ -16,7 +16,7 @@ from fairsaoml import buffers, intervals, weights
 from fairsaoml.buffers import Buffer, Shuffle
 from fairsaoml.config import IntervalConfig
 from fairsaoml.fairness import sides
-from fairsaoml.types import Batch, Key, PrimalDual, Problem, Schema
+from fairsaoml.types import Batch, Key, Problem, Schema
 
 __all__ = [
     "FIRST_LEVELS",
@@ -212,10 +212,14 @@ def flags(
 
 def keep_finite(new: Tree, old: Tree) -> tuple[Tree, Bool[Array, ""]]:
     """The new state if all of its numbers are finite, else the old one: NaN never spreads."""
-    leaves = [leaf for leaf in jax.tree.leaves(new) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    # A buffer's empty slots have priority +inf by design, so infinity is judged in the pairs only.
-    finite = jnp.all(jnp.stack([~jnp.any(jnp.isnan(leaf)) for leaf in leaves]))
-    return choose(finite, new, old), finite
+    finite = [
+        jnp.all(jnp.isfinite(leaf))
+        for path, leaf in jax.tree_util.tree_leaves_with_path(new)
+        # An empty slot's priority is infinite by design.
+        if not jax.tree_util.keystr(path).endswith(".priority")
+    ]
+    all_finite = jnp.all(jnp.stack(finite))
+    return choose(all_finite, new, old), all_finite
 
 
 def room_for(config: IntervalConfig, round: int, levels: int) -> int:

@@ -37,11 +37,13 @@ def print_summary(summary: dict[str, Any]) -> None:
     add("all rounds", summary["overall"])
     for domain in summary["domains"]:
         best = (domain.get("best") or {}).get("fair_accuracy")
-        add(f"{domain['name'] or 'stream'}, last ten", domain["last"], best)
+        add(domain["name"] or "last ten", domain["last"], best)
     console = Console()
     console.print(table)
+    seeds = len(summary["seeds"])
     console.print(
-        f"pooled over {len(summary['seeds'])} seeds; DP and EO: 1 is fair, {RULE} is the 80 % rule",
+        f"Domains: their last ten rounds. Pooled over {seeds} seed{'s' * (seeds > 1)}. "
+        f"DP and EO: 1 is fair, {RULE} is the 80 % rule.",
         style="dim",
         highlight=False,
     )
