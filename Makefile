@@ -20,7 +20,7 @@ demo: install
 		--out runs/demo/report.html --picture runs/demo/picture.svg
 
 test: install lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: install
 	$(BIN)/ruff check .

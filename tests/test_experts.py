@@ -139,7 +139,7 @@ def test_a_bank_grows_from_eight_to_sixteen_levels_at_round_257_and_keeps_what_i
 
 
 def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkeypatch):
-    monkeypatch.setattr(experts, "FIRST_LEVELS", 1)  # doubled at round 3, when level 1 joins
+    monkeypatch.setattr(experts, "FIRST_LEVELS", 2)  # a small program; the second joins at round 3
     config = registry.configure("fairsaoml-live", SMALL)
     built = registry.build("fairsaoml-live", config, SCHEMA)
     tasks = [Task(*(np.asarray(leaf) for leaf in rows(seed=seed)[:3])) for seed in range(3)]
@@ -152,7 +152,8 @@ def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkey
     assert [record["awake"] for record in records] == [[0], [0], [0, 1]]
     assert all(sum(record["weights"]) == pytest.approx(1, abs=1e-5) for record in records)
     full = 2 * SMALL["capacity"]  # of both classes
-    assert held == [[full], [full], [full, full]]
+    assert [one[0] for one in held] == [full] * 3
+    assert held[2] == [full, full]
 
 
 # Guarding

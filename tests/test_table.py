@@ -504,12 +504,16 @@ def text(tmp_path, content, name="bad.csv"):
     ("name", "content", "message"),
     [
         ("bad.csv", b"PAR1....", "got a Parquet file; rename it to end in .parquet"),
-        ("bad.csv", gzip.compress(b"a,b\n1,2\n"), "got a gzip file; rename"),
+        ("bad.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), "got a gzip file; rename"),
         ("bad.csv", b"PK\x03\x04....", "got a zip file or spreadsheet"),
         ("bad.csv", b"<!DOCTYPE html><p>", "got an HTML page; download the data itself"),
         ("bad.csv", b"a,b\n\x00\x01,2\n", "got binary data"),
         ("bad.csv.gz", b"a,b\n1,2\n", "expected a whole gzip file"),
-        ("bad.csv.gz", gzip.compress(b"a,b\n" + bytes(range(48, 58)) * 999)[:-20], "whole gzip"),
+        (
+            "bad.csv.gz",
+            gzip.compress(b"a,b\n" + bytes(range(48, 58)) * 999, mtime=0)[:-20],
+            "whole gzip",
+        ),
         ("bad.parquet", b"a,b\n1,2\n", "expected Parquet"),
         ("bad.parquet", b"PAR1" + bytes(50) + b"PAR1", "expected a whole Parquet file"),
         ("bad.csv", b"", "got an empty file"),

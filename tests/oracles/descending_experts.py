@@ -10,6 +10,8 @@ from oracles.lagrangian import Problem, lagrangian_gradient, loss_value, project
 
 __all__ = ["average", "descend", "gains"]
 
+ROUNDING = 1e-6  # of float32, where two experts are at one point
+
 Points = Mapping[Interval, Vector]
 
 
@@ -21,12 +23,10 @@ def average(p: Mapping[Interval, float], points: Points) -> Vector:
 def gains(
     problem: Problem, p: Mapping[Interval, float], points: Points, draw: Batch
 ) -> dict[Interval, float]:
-    """f(average) - f(theta_I), clipped to [-1, 1]."""
+    """f(average) - f(theta_I), clipped to [-1, 1]; less than rounding is nothing."""
     of_average = loss_value(problem, average(p, points), draw)
-    return {
-        i: min(1.0, max(-1.0, of_average - loss_value(problem, theta, draw)))
-        for i, theta in points.items()
-    }
+    found = {i: of_average - loss_value(problem, theta, draw) for i, theta in points.items()}
+    return {i: min(1.0, max(-1.0, r)) if abs(r) >= ROUNDING else 0.0 for i, r in found.items()}
 
 
 def descend(

@@ -1,13 +1,29 @@
 """Eq. 1 in its literal form, for any number of notions, attributes and levels (D4 to D7, D25)."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oracles.batch import Batch, Matrix, Vector
 from oracles.network import sigmoid
 
-__all__ = ["Comparison", "comparisons", "eq1_coefficients", "prior_weights", "violations"]
+__all__ = [
+    "Comparison",
+    "Gaps",
+    "Sharpen",
+    "comparisons",
+    "eq1_coefficients",
+    "gaps",
+    "prior_weights",
+    "sharpness",
+    "violations",
+]
+
+SHARPEST_SPREAD = 0.1  # scores that spread less are sharpened as if they spread so much
+
+Sharpen = Callable[[Vector, Vector], float]  # of scores and row weights
 
 NOTIONS: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -80,33 +96,63 @@ def eq1_coefficients(comparison: Comparison, batch: Batch, weight: Vector) -> Ve
     return weight / weight.sum() * (member - p1) / (p1 * (1 - p1))
 
 
-def violations(
+def sharpness(scores: Vector, weight: Vector) -> float:
+    """kappa = max(1, 3 / max(sd, 0.1)), sd the weighted standard deviation of all the scores.
+
+    >>> two = np.ones(2)
+    >>> [sharpness(np.array(pair), two) for pair in ([0.0, 2.0], [-5.0, 5.0])]  # sd 1 and 5
+    [3.0, 1.0]
+    >>> round(sharpness(two, two), 6)  # sd 0
+    30.0
+    """
+    if weight.sum() == 0:
+        return 1.0  # no rows, no gap to sharpen
+    mean = np.average(scores, weights=weight)
+    sd = np.sqrt(np.average((scores - mean) ** 2, weights=weight))
+    return float(max(1.0, 3.0 / max(sd, SHARPEST_SPREAD)))
+
+
+class Gaps(NamedTuple):
+    """E[h | s' = 1] - E[h | s' = 0] with its sign, one entry per constraint."""
+
+    value: Vector  # 0 where unknown
+    known: NDArray[np.bool_]  # False where a side of the comparison has no rows
+    slope: Matrix  # (constraint, row): by z; 0 where unknown
+
+
+def gaps(
     z: Vector,
     batch: Batch,
     found: list[Comparison],
-    tolerance: float,
     score: str,
     prior: float,
     shift: float,
-) -> tuple[Vector, Matrix]:
-    """g of Eq. 1 and dg/dz, one row per constraint.
+    sharpen: Sharpen = sharpness,
+) -> Gaps:
+    """Eq. 1 without the absolute value.
 
-    h = sigmoid(z + shift), or z + shift itself: the score measured from the deployed threshold.
-    A group that is absent on either side contributes 0, and no slope.
+    h of s = z + shift, the score measured from the deployed threshold: sigmoid(s), s itself, or
+    sigmoid(kappa s) with kappa a constant in the slope.
     """
-    if score == "probability":
-        h = sigmoid(z + shift)
-        dh = h * (1 - h)
-    elif score == "logit":
-        h, dh = z + shift, np.ones_like(z)
+    s, weight = z + shift, prior_weights(batch, prior)
+    if score == "logit":
+        h, dh = s, np.ones_like(s)
+    elif score in ("probability", "decision"):
+        kappa = sharpen(s, weight) if score == "decision" else 1.0
+        h = sigmoid(kappa * s)
+        dh = kappa * h * (1 - h)
     else:
-        raise ValueError(f"score must be probability or logit, got {score!r}")
-    weight = prior_weights(batch, prior)
-    g, dg = np.zeros(len(found)), np.zeros((len(found), len(z)))
+        raise ValueError(f"score must be probability, logit or decision, got {score!r}")
+    value, known, slope = np.zeros(len(found)), [], np.zeros((len(found), len(z)))
     for i, comparison in enumerate(found):
         factor = eq1_coefficients(comparison, batch, weight)
+        known.append(factor is not None)
         if factor is not None:
-            inner = (factor * h).sum()
-            g[i] = abs(inner) - tolerance
-            dg[i] = np.sign(inner) * factor * dh
-    return g, dg
+            value[i] = (factor * h).sum()
+            slope[i] = factor * dh
+    return Gaps(value, np.array(known, dtype=bool), slope)
+
+
+def violations(gap: Gaps, tolerance: float) -> Vector:
+    """g = |gap| - tolerance; an unknown gap contributes 0."""
+    return np.where(gap.known, np.abs(gap.value) - tolerance, 0.0)

@@ -1,6 +1,7 @@
 """AGC intervals and target sets, written as the sets of Eq. 5 and Eq. 6.
 
-A horizon of None is D16's endless stream: level k >= 1 joins when its first block is over.
+A horizon of None is D16's endless stream: level k >= 1 joins when its first block is over. A
+horizon that proves too short has said how many levels there are; their blocks go on past it.
 """
 
 __all__ = ["Interval", "agc", "awake_levels", "blocks", "level_count", "present_levels", "targets"]
@@ -72,7 +73,9 @@ def awake_levels(t: int, horizon: int | None, base: int) -> list[int]:
 
     >>> [awake_levels(t, None, 2) for t in (1, 2, 3, 4, 5)]
     [[0], [0], [0, 1], [0], [0, 1, 2]]
+    >>> [awake_levels(t, 4, 2) for t in (3, 4, 5, 6)]
+    [[0, 1], [0], [0, 1], [0]]
     """
     present = present_levels(t, horizon, base)
-    end = t if horizon is None else horizon  # what starts at t does not depend on later rounds
+    end = t if horizon is None else max(t, horizon)  # what starts at t knows no later round
     return sorted(targets({k: blocks(k, end, base) for k in present}, t))

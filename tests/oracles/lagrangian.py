@@ -1,11 +1,11 @@
-"""f, g and F = f + sum_i lambda_i g_i, with the gradient by hand (Eq. 10), on one batch."""
+"""f, the gaps, g and F = f + sum_i lambda_i g_i, with gradients by hand (Eq. 10), on one batch."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from oracles.batch import Batch, Matrix, Vector
-from oracles.fairness import comparisons, violations
+from oracles.batch import Batch, Vector
+from oracles.fairness import Gaps, Sharpen, comparisons, gaps, sharpness, violations
 from oracles.network import logits, parameter_count, pull_back, sigmoid
 
 __all__ = [
@@ -13,10 +13,12 @@ __all__ = [
     "ascend",
     "class_mean_loss",
     "constraint_values",
+    "gaps_at",
     "lagrangian",
     "lagrangian_gradient",
     "log_odds",
     "loss_value",
+    "priced_gradient",
     "project",
     "threshold_shift",
 ]
@@ -29,6 +31,7 @@ class Problem(NamedTuple):
     tolerance: float = 0.02
     score: str = "probability"
     decision: str | float = "accuracy"
+    sharpen: Sharpen = sharpness  # kappa of score="decision"
 
     @property
     def constraint_count(self) -> int:
@@ -77,21 +80,27 @@ def class_mean_loss(z: Vector, batch: Batch) -> tuple[float, Vector]:
     return float((share * loss).sum()), share * slope
 
 
-def _constraints(problem: Problem, z: Vector, batch: Batch, prior: float) -> tuple[Vector, Matrix]:
-    """g and dg/dz for these logits."""
-    found = comparisons(problem.notion, problem.levels)
-    shift = threshold_shift(prior, problem.decision)
-    return violations(z, batch, found, problem.tolerance, problem.score, prior, shift)
-
-
 def loss_value(problem: Problem, theta: Vector, batch: Batch) -> float:
     """f(theta, batch)."""
     return class_mean_loss(logits(theta, batch.x, problem.widths), batch)[0]
 
 
+def gaps_at(problem: Problem, theta: Vector, batch: Batch, prior: float) -> Gaps:
+    """The signed gaps of theta on this batch."""
+    return gaps(
+        logits(theta, batch.x, problem.widths),
+        batch,
+        comparisons(problem.notion, problem.levels),
+        problem.score,
+        prior,
+        threshold_shift(prior, problem.decision),
+        problem.sharpen,
+    )
+
+
 def constraint_values(problem: Problem, theta: Vector, batch: Batch, prior: float) -> Vector:
     """g(theta, batch), one entry per constraint."""
-    return _constraints(problem, logits(theta, batch.x, problem.widths), batch, prior)[0]
+    return violations(gaps_at(problem, theta, batch, prior), problem.tolerance)
 
 
 def lagrangian(problem: Problem, theta: Vector, dual: Vector, batch: Batch, prior: float) -> float:
@@ -103,12 +112,18 @@ def lagrangian(problem: Problem, theta: Vector, dual: Vector, batch: Batch, prio
 def lagrangian_gradient(
     problem: Problem, theta: Vector, dual: Vector, batch: Batch, prior: float
 ) -> Vector:
-    """dF/dtheta, lambda held."""
-    z = logits(theta, batch.x, problem.widths)
-    _, slope = class_mean_loss(z, batch)
-    _, slopes = _constraints(problem, z, batch, prior)
-    for multiplier, constraint_slope in zip(dual, slopes, strict=True):
-        slope = slope + multiplier * constraint_slope
+    """dF/dtheta, lambda held: d|gap| = sign(gap) dgap."""
+    gap = gaps_at(problem, theta, batch, prior)
+    return priced_gradient(problem, theta, dual * np.sign(gap.value), gap, batch)
+
+
+def priced_gradient(
+    problem: Problem, theta: Vector, price: Vector, gap: Gaps, batch: Batch
+) -> Vector:
+    """d/dtheta [f + sum_i price_i gap_i], the gaps with their signs; the unknown pull nowhere."""
+    _, slope = class_mean_loss(logits(theta, batch.x, problem.widths), batch)
+    for multiplier, gap_slope in zip(price, gap.slope, strict=True):
+        slope = slope + multiplier * gap_slope
     return pull_back(theta, batch.x, slope, problem.widths)
 
 

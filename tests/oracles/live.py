@@ -15,28 +15,38 @@ from oracles.lagrangian import (
     Problem,
     ascend,
     constraint_values,
-    lagrangian_gradient,
+    gaps_at,
     log_odds,
     loss_value,
+    priced_gradient,
     project,
 )
 from oracles.network import logits, sigmoid
-from oracles.paper import Expert, Pair
+from oracles.paper import Pair
 from oracles.weights import discounted_hedge, softmax
 
 __all__ = [
     "Config",
+    "Expert",
     "State",
     "adapt",
     "credit",
     "first_state",
     "learn",
     "live_round",
-    "mean_pair",
+    "mean",
     "scores",
     "wake",
     "weigh",
 ]
+
+
+class Expert(NamedTuple):
+    theta: Vector
+    dual: Vector
+    gamma: Vector  # the remembered signed gaps
+    regret: float = 0.0  # R
+    abs_regret: float = 0.0  # C
 
 
 class State(NamedTuple):
@@ -49,6 +59,7 @@ class Config(NamedTuple):
     primal_step: float = 0.1
     dual_step: float = 0.1
     dual_damping: float = 0.001
+    gap_memory: float = 0.9
     radius: float | None = None
     combiner: str = "discounted-hedge"
     credit_discount: float = 0.8
@@ -56,8 +67,9 @@ class Config(NamedTuple):
 
 
 def first_state(config: Config, start: Pair) -> State:
-    """Before round 1 every level present has the same pair."""
-    return State({k: Expert(start) for k in present_levels(0, config.horizon, config.base)})
+    """Before round 1 every level present has the same pair, and nothing to remember."""
+    expert = Expert(start.primal, start.dual, gamma=np.zeros_like(start.dual))
+    return State(dict.fromkeys(present_levels(0, config.horizon, config.base), expert))
 
 
 def weigh(config: Config, experts: Mapping[int, Expert]) -> dict[int, float]:
@@ -67,11 +79,13 @@ def weigh(config: Config, experts: Mapping[int, Expert]) -> dict[int, float]:
     return paper.weigh(experts, config.combiner)
 
 
-def mean_pair(experts: Mapping[int, Expert], p: Mapping[int, float]) -> Pair:
-    """sum_k p_k (theta_k, lambda_k)"""
-    primal = sum(p[k] * expert.pair.primal for k, expert in experts.items())
-    dual = sum(p[k] * expert.pair.dual for k, expert in experts.items())
-    return Pair(np.asarray(primal), np.asarray(dual))
+def mean(experts: Mapping[int, Expert], p: Mapping[int, float]) -> Expert:
+    """sum_k p_k (theta_k, lambda_k, gamma_k), without credit."""
+
+    def averaged(part: str) -> Vector:
+        return np.asarray(sum(p[k] * getattr(expert, part) for k, expert in experts.items()))
+
+    return Expert(theta=averaged("theta"), dual=averaged("dual"), gamma=averaged("gamma"))
 
 
 def credit(
@@ -79,24 +93,17 @@ def credit(
 ) -> dict[int, Expert]:
     """Point 3, on all rows of D_t: r_k = clip(sum_j p_j F_j - F_k, -1, 1)."""
     p = weigh(config, experts)
-    dual = mean_pair(experts, p).dual
+    dual = mean(experts, p).dual
     F = {}
     for k, expert in experts.items():
-        g = constraint_values(problem, expert.pair.primal, batch, prior)
-        F[k] = loss_value(problem, expert.pair.primal, batch) + float(
-            (dual * np.maximum(0.0, g)).sum()
-        )
+        g = constraint_values(problem, expert.theta, batch, prior)
+        F[k] = loss_value(problem, expert.theta, batch) + float((dual * np.maximum(0.0, g)).sum())
     average = sum(p[k] * F[k] for k in experts)
     r = {k: min(1.0, max(-1.0, average - F[k])) for k in experts}
-    if config.combiner == "discounted-hedge":
-        before = {k: expert.regret for k, expert in experts.items()}
-        regret = discounted_hedge(before, r, config.credit_discount)
-    else:
-        regret = {k: expert.regret + r[k] for k, expert in experts.items()}
-    return {
-        k: expert._replace(regret=regret[k], abs_regret=expert.abs_regret + abs(r[k]))
-        for k, expert in experts.items()
-    }
+    discount = config.credit_discount if config.combiner == "discounted-hedge" else 1.0
+    R = discounted_hedge({k: e.regret for k, e in experts.items()}, r, discount)
+    C = {k: discount * expert.abs_regret + abs(r[k]) for k, expert in experts.items()}
+    return {k: e._replace(regret=R[k], abs_regret=C[k]) for k, e in experts.items()}
 
 
 def wake(config: Config, experts: Mapping[int, Expert], t: int) -> dict[int, Expert]:
@@ -104,21 +111,33 @@ def wake(config: Config, experts: Mapping[int, Expert], t: int) -> dict[int, Exp
 
     A level that joins in this round (D16) comes with R = C = 0; the others keep theirs.
     """
-    mean = mean_pair(experts, weigh(config, experts))
+    start = mean(experts, weigh(config, experts))
     woken = dict(experts)
     for k in awake_levels(t, config.horizon, config.base):
-        woken[k] = experts[k]._replace(pair=mean) if k in experts else Expert(mean)
+        credit_of = experts.get(k, start)
+        woken[k] = start._replace(regret=credit_of.regret, abs_regret=credit_of.abs_regret)
     assert sorted(woken) == present_levels(t, config.horizon, config.base)
     return woken
 
 
-def learn(problem: Problem, config: Config, pair: Pair, draw: Batch, prior: float) -> Pair:
-    """One primal-dual step of point 5; the dual looks at the moved theta, on the same draw."""
-    gradient = lagrangian_gradient(problem, pair.primal, pair.dual, draw, prior)
-    theta = project(pair.primal - config.primal_step * gradient, config.radius)
-    g = constraint_values(problem, theta, draw, prior)
-    dual = ascend(pair.dual, config.dual_step, g - config.dual_damping * pair.dual)
-    return Pair(theta, dual)
+def learn(problem: Problem, config: Config, expert: Expert, draw: Batch, prior: float) -> Expert:
+    """One step of point 5: remember the gaps, then move theta and lambda by what is remembered.
+
+    gamma  <- m gamma + (1 - m) gap(theta), where the draw shows the gap
+    theta  <- project(theta - step grad [f + sum_i lambda_i sign(gamma_i) gap_i])
+    lambda <- [lambda + step (|gamma| - tolerance - damping lambda)]_+
+    """
+    theta, dual = expert.theta, expert.dual
+    gap = gaps_at(problem, theta, draw, prior)
+    m = config.gap_memory
+    gamma = np.where(gap.known, m * expert.gamma + (1 - m) * gap.value, expert.gamma)
+    descent = priced_gradient(problem, theta, dual * np.sign(gamma), gap, draw)
+    ascent = np.abs(gamma) - problem.tolerance - config.dual_damping * dual
+    return expert._replace(
+        theta=project(theta - config.primal_step * descent, config.radius),
+        dual=ascend(dual, config.dual_step, ascent),
+        gamma=gamma,
+    )
 
 
 def live_round(
@@ -130,12 +149,15 @@ def live_round(
     draws: Sequence[Mapping[int, Batch]],
     prior: float,
 ) -> State:
-    """Points 3 to 5: credit, wake, learn."""
+    """Points 3 to 5: credit, wake, learn; without rows, only wake (D20)."""
+    if not batch.weight.any():
+        return State(wake(config, state.experts, t))
     experts = credit(problem, config, state.experts, batch, prior)
     experts = wake(config, experts, t)
     for draw in draws:
-        for k, expert in experts.items():
-            experts[k] = expert._replace(pair=learn(problem, config, expert.pair, draw[k], prior))
+        experts = {
+            k: learn(problem, config, expert, draw[k], prior) for k, expert in experts.items()
+        }
     return State(experts)
 
 
@@ -144,11 +166,8 @@ def adapt(
 ) -> State:
     """Point 6: every expert takes `steps` learning steps on the same support."""
     experts = dict(state.experts)
-    for k, expert in experts.items():
-        pair = expert.pair
-        for _ in range(steps):
-            pair = learn(problem, config, pair, support, prior)
-        experts[k] = expert._replace(pair=pair)
+    for _ in range(steps):
+        experts = {k: learn(problem, config, e, support, prior) for k, e in experts.items()}
     return State(experts)
 
 
@@ -157,5 +176,5 @@ def scores(problem: Problem, config: Config, state: State, x: Matrix, prior: flo
     p = weigh(config, state.experts)
     mixture = np.zeros(len(x))
     for k, expert in state.experts.items():
-        mixture += p[k] * sigmoid(logits(expert.pair.primal, x, problem.widths))
+        mixture += p[k] * sigmoid(logits(expert.theta, x, problem.widths))
     return np.log(mixture / (1 - mixture)) + log_odds(prior)

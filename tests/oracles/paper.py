@@ -5,11 +5,12 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from oracles.batch import Batch, Matrix, Vector
+from oracles.fairness import Sharpen, sharpness
 from oracles.intervals import awake_levels, present_levels
 from oracles.lagrangian import (
     Problem,
@@ -26,6 +27,7 @@ from oracles.weights import adanormalhedge, uniform
 __all__ = [
     "Config",
     "Expert",
+    "HeldSharpness",
     "Pair",
     "State",
     "base_learner",
@@ -101,7 +103,14 @@ def wake(config: Config, state: State, t: int) -> dict[int, Expert]:
     return experts
 
 
-def weigh(experts: Mapping[int, Expert], combiner: str) -> dict[int, float]:
+class Credited(Protocol):
+    @property
+    def regret(self) -> float: ...
+    @property
+    def abs_regret(self) -> float: ...
+
+
+def weigh(experts: Mapping[int, Credited], combiner: str) -> dict[int, float]:
     """p over the experts present (Alg. 1 lines 12 to 14)."""
     if combiner == "uniform":
         return uniform(list(experts))
@@ -123,6 +132,30 @@ def central_differences(function: Callable[[Vector], float], theta: Vector) -> V
     return gradient
 
 
+class HeldSharpness:
+    """The kappas of one computation, to be used again, in their order, while its start is varied.
+
+    A gradient takes kappa as a constant; differences of values do so only if it is held.
+
+    >>> held, ones = HeldSharpness(), np.ones(2)
+    >>> held.note(np.array([0.0, 2.0]), ones)
+    3.0
+    >>> held.again()(np.array([0.0, 9.0]), ones)
+    3.0
+    """
+
+    def __init__(self) -> None:
+        self.noted: list[float] = []
+
+    def note(self, scores: Vector, weight: Vector) -> float:
+        self.noted.append(sharpness(scores, weight))
+        return self.noted[-1]
+
+    def again(self) -> Sharpen:
+        kappas = iter(self.noted)
+        return lambda scores, weight: next(kappas)
+
+
 def meta_step(
     problem: Problem,
     config: Config,
@@ -141,19 +174,24 @@ def meta_step(
     if config.meta_gradient == "first-order":
         at.update({k: meta.primal for k in experts if k not in awake})
 
-    def through_the_base_learner(theta: Vector) -> float:
+    def through_the_base_learner(theta: Vector, sharpen: Sharpen) -> float:
+        sharpened = problem._replace(sharpen=sharpen)
         # Each lambda_k outside is the other player's and stays; theta_k follows theta.
         total = 0.0
         for k in awake:
             start = Pair(theta, meta.dual)
-            adapted = base_learner(problem, config, k, start, supports[k], prior)
+            adapted = base_learner(sharpened, config, k, start, supports[k], prior)
             total += p[k] * lagrangian(
-                problem, adapted.primal, experts[k].pair.dual, queries[k], prior
+                sharpened, adapted.primal, experts[k].pair.dual, queries[k], prior
             )
         return total
 
     if config.meta_gradient == "exact":
-        descent = central_differences(through_the_base_learner, meta.primal)
+        held = HeldSharpness()
+        through_the_base_learner(meta.primal, held.note)
+        descent = central_differences(
+            lambda theta: through_the_base_learner(theta, held.again()), meta.primal
+        )
     else:
         descent = np.zeros_like(meta.primal)
         for k, expert in experts.items():
@@ -182,10 +220,13 @@ def fairsaoml_round(
     queries: Sequence[Mapping[int, Batch]],
     credit_queries: Mapping[int, Batch],
     prior: float,
+    empty: bool = False,
 ) -> State:
-    """Lines 5 to 28 of Algorithm 1."""
+    """Lines 5 to 28 of Algorithm 1; a task without rows only wakes levels (D20)."""
     awake = awake_levels(t, config.horizon, config.base)
     meta, experts = state.meta, wake(config, state, t)
+    if empty:
+        return State(meta, experts)
 
     # Lines 12 to 14: fixed for the round.
     p = weigh(experts, config.combiner)

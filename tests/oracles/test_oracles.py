@@ -1,13 +1,11 @@
 """The oracles against themselves: hand-written gradients, hand-counted intervals, known corners."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from oracles import live, paper
 from oracles.batch import Batch, Vector
-from oracles.fairness import comparisons, prior_weights, violations
+from oracles.fairness import comparisons, gaps, prior_weights, sharpness, violations
 from oracles.intervals import agc, awake_levels, present_levels, targets
 from oracles.lagrangian import (
     Problem,
@@ -26,6 +24,7 @@ PROBLEMS = [
     Problem((4, 1), (3,), "dp", score="logit"),
     Problem((4, 5, 3, 1), (2,), "dp+eo", decision="balanced"),
     Problem((4, 5, 3, 1), (2, 3), "eo", decision=0.4),
+    Problem((4, 3, 1), (3,), "dp", score="decision"),
 ]
 
 
@@ -48,48 +47,76 @@ def pair(problem: Problem, seed: int) -> paper.Pair:
     )
 
 
-def lagrangian_at(theta: Vector, problem: Problem, dual: Vector, batch: Batch) -> float:
-    return lagrangian(problem, theta, dual, batch, PRIOR)
-
-
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_gradient_by_hand_is_the_slope_of_the_lagrangian(problem: Problem) -> None:
     for seed in range(3):
         batch, (theta, dual) = rows(seed, problem.levels), pair(problem, seed)
         by_hand = lagrangian_gradient(problem, theta, dual, batch, PRIOR)
-        slope = paper.central_differences(
-            partial(lagrangian_at, problem=problem, dual=dual, batch=batch), theta
-        )
+        held = paper.HeldSharpness()
+        lagrangian(problem._replace(sharpen=held.note), theta, dual, batch, PRIOR)
+
+        def value(
+            theta: Vector,
+            held: paper.HeldSharpness = held,
+            dual: Vector = dual,
+            batch: Batch = batch,
+        ) -> float:
+            there = problem._replace(sharpen=held.again())
+            return lagrangian(there, theta, dual, batch, PRIOR)
+
+        slope = paper.central_differences(value, theta)
         np.testing.assert_allclose(by_hand, slope, rtol=1e-6, atol=1e-8)
 
 
 def test_eq_1_is_the_gap_between_group_means() -> None:
     batch = rows(0, (3,), count=80)
     z = np.random.default_rng(1).normal(size=len(batch.y))
-    g, _ = violations(z, batch, comparisons("dp+eo", (3,)), 0.05, "logit", PRIOR, 0.0)
+    found = comparisons("dp+eo", (3,))
+    gap = gaps(z, batch, found, "logit", PRIOR, 0.0)
+    g = violations(gap, 0.05)
     weight = prior_weights(batch, PRIOR)
-    for value, comparison in zip(g, comparisons("dp+eo", (3,)), strict=True):
+    for i, comparison in enumerate(found):
         code = batch.group[:, 0]
         among = {"all": code < 3, "positives": (code < 3) & (batch.y == 1)}
         among["negatives"] = (code < 3) & (batch.y == 0)
         member = among[comparison.rows] & (code == comparison.level)
         rest = among[comparison.rows] & (code != comparison.level)
-        gap = np.average(z[member], weights=weight[member]) - np.average(
+        by_hand = np.average(z[member], weights=weight[member]) - np.average(
             z[rest], weights=weight[rest]
         )
-        assert value == pytest.approx(abs(gap) - 0.05, abs=1e-12)
+        assert gap.value[i] == pytest.approx(by_hand, abs=1e-12)
+        assert g[i] == pytest.approx(abs(by_hand) - 0.05, abs=1e-12)
+    assert (gap.value < 0).any()
+    assert (gap.value > 0).any()
 
 
 def test_a_constant_score_is_fair_and_an_empty_group_says_nothing() -> None:
     batch = rows(0, (2,))
     found = comparisons("eo", (2,))
-    g, _ = violations(np.ones(len(batch.y)), batch, found, 0.02, "probability", PRIOR, 0.4)
-    np.testing.assert_allclose(g, -0.02, atol=1e-15)
+    for score in ("probability", "decision", "logit"):
+        gap = gaps(np.ones(len(batch.y)), batch, found, score, PRIOR, 0.4)
+        np.testing.assert_allclose(violations(gap, 0.02), -0.02, atol=1e-15)
     alone = batch._replace(group=np.where(batch.y[:, None] == 1, 0, batch.group))
-    g, slope = violations(np.arange(40.0), alone, found, 0.02, "logit", PRIOR, 0.0)
-    assert g[0] == 0.0
-    assert not slope[0].any()
-    assert g[1] != 0.0
+    gap = gaps(np.arange(40.0), alone, found, "logit", PRIOR, 0.0)
+    assert gap.known.tolist() == [False, True]
+    assert violations(gap, 0.02)[0] == 0.0
+    assert not gap.slope[0].any()
+    assert gap.value[1] != 0.0
+
+
+def test_the_decision_score_knows_every_row_that_weighs_and_no_other() -> None:
+    batch, z = rows(0, (2,)), np.random.default_rng(2).normal(size=40)
+    weight = prior_weights(batch, PRIOR)
+    # 100,000 rows in the weights' proportion: their plain standard deviation is the weighted one.
+    many = np.repeat(z + 0.4, np.rint(1e5 * weight).astype(int))
+    assert sharpness(z + 0.4, weight) == pytest.approx(3 / many.std(), rel=1e-3)
+
+    def first_gap(z: Vector) -> float:
+        return float(gaps(z, batch, comparisons("eo", (2,)), "decision", PRIOR, 0.4).value[0])
+
+    padding, unseen = batch.weight == 0, (batch.weight > 0) & (batch.group[:, 0] == 2)
+    assert first_gap(np.where(padding, 9.0, z)) == first_gap(z)
+    assert first_gap(np.where(unseen, 9.0, z)) != first_gap(z)
 
 
 def test_padding_and_the_unseen_group_change_nothing() -> None:
@@ -215,11 +242,31 @@ def test_live_experts_wake_at_the_mean_and_join_late() -> None:
     # Round 3 had one expert before it: credit against itself is nothing, the mean is itself.
     assert state.experts[1].regret == 0.0
     woken = live.wake(config, before.experts, 3)
-    np.testing.assert_allclose(woken[1].pair.primal, before.experts[0].pair.primal)
+    for part in ("theta", "dual", "gamma"):
+        np.testing.assert_allclose(getattr(woken[1], part), getattr(before.experts[0], part))
+    assert before.experts[0].gamma.all()
+
+
+def test_one_live_step_by_hand() -> None:
+    """x = 1 for the group, 0 for the rest, so that the gap in logits is the weight theta."""
+    problem = Problem((1, 1), (2,), "eo", tolerance=0.1, score="logit")
+    group = np.array([[1], [0], [0]])
+    batch = Batch(group.astype(float), np.array([1.0, 1.0, 0.0]), group, np.ones(3))
+    config = live.Config(primal_step=1.0, dual_step=0.5, dual_damping=0.2, gap_memory=0.75)
+    expert = live.Expert(
+        theta=np.array([0.0, 0.0]), dual=np.array([2.0, 1.0]), gamma=np.array([-0.8, 0.3])
+    )
+    after = live.learn(problem, config, expert, batch, PRIOR)
+    # y = 1: known, 0.75 * -0.8 + 0.25 * 0 = -0.6. y = 0: nobody in the group, so remembered.
+    np.testing.assert_allclose(after.gamma, [-0.6, 0.3])
+    # df/dtheta = -1/8 at the weight, 0 at the bias; the price is 2 * sign(-0.6) = -2.
+    np.testing.assert_allclose(after.theta, [1 / 8 + 2.0, 0.0], atol=1e-15)
+    # 2 + 0.5 (0.6 - 0.1 - 0.4) and 1 + 0.5 (0.3 - 0.1 - 0.2)
+    np.testing.assert_allclose(after.dual, [2.05, 1.0])
 
 
 def test_the_mixture_of_one_expert_is_that_expert() -> None:
     problem, config = PROBLEMS[2], live.Config()
     state, x = live.first_state(config, pair(problem, 5)), rows(0, (2,)).x
-    alone = logits(state.experts[0].pair.primal, x, problem.widths) + np.log(PRIOR / (1 - PRIOR))
+    alone = logits(state.experts[0].theta, x, problem.widths) + np.log(PRIOR / (1 - PRIOR))
     np.testing.assert_allclose(live.scores(problem, config, state, x, PRIOR), alone, rtol=1e-9)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairsaoml.cli import data, listing, predict, report, run
+from fairsaoml.cli import compare, data, listing, predict, report, run
 from fairsaoml.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main"]
@@ -21,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run)
+app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.command("predict")(predict.predict)
 app.command("learners")(listing.learners)

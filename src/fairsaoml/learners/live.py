@@ -116,19 +116,19 @@ def live(problem: Problem, config: LiveConfig) -> Learner:
         pairs = learn(problem, config, bank.pair, draws, deployed, roll.present_count)
         # An empty task is counted and wakes levels, but teaches nothing (D20).
         pairs = experts.choose(batch.weight.sum() > 0, pairs, bank.pair)
-        dual = share @ pairs.dual
+        share = combine(bank, roll.present)
         state = state._replace(
             bank=bank._replace(pair=pairs),
-            weights=combine(bank, roll.present),
+            weights=share,
             samples=draws.samples,
-            pinned=experts.pinned_rounds(state.pinned, dual, violation),
+            pinned=experts.pinned_rounds(state.pinned, share @ pairs.dual, violation),
         )
         state, finite = experts.keep_finite(state, old)
         return state, RoundInfo(
             weights=old.weights,
             present=roll.present,
             awake=roll.awake,
-            dual=dual,
+            dual=state.weights @ state.bank.pair.dual,
             flags=experts.flags(problem, batch, state.pinned, finite),
         )
 

@@ -10,8 +10,14 @@ from typing import Any, NamedTuple
 
 from fairsaoml.config import LearnerConfig
 from fairsaoml.errors import ConfigError, closest
+from fairsaoml.learners.aod import AODConfig, aod
+from fairsaoml.learners.cbce import CBCEConfig, cbce
+from fairsaoml.learners.fair_aogd import FairAOGDConfig, fair_aogd
+from fairsaoml.learners.fair_fml import FairFMLConfig, fair_fml
+from fairsaoml.learners.fair_glc import FairGLCConfig, fair_glc
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.live import LiveConfig, live
+from fairsaoml.learners.mask_ftml import MaskFTMLConfig, mask_ftml
 from fairsaoml.primal_dual import make_problem
 from fairsaoml.types import Learner, Problem, Schema
 
@@ -42,6 +48,42 @@ LEARNERS: dict[str, Entry] = {
         fairsaoml,
         "the paper's learner: experts adapt from a primal-dual meta pair when they wake",
         "Zhao, Mi, Wu, Jiang, Khan, Chen: KDD 2022",
+    ),
+    "mask-ftml": Entry(
+        MaskFTMLConfig,
+        mask_ftml,
+        "follows the meta leader of the tasks seen; no fairness",
+        "Finn, Rajeswaran, Kakade, Levine: ICML 2019",
+    ),
+    "fair-fml": Entry(
+        FairFMLConfig,
+        fair_fml,
+        "follows the fair meta leader: a primal-dual pair at both levels",
+        "Zhao, Chen, Thuraisingham: KDD 2021",
+    ),
+    "fair-aogd": Entry(
+        FairAOGDConfig,
+        fair_aogd,
+        "one primal-dual pair on the present task, steps falling with time",
+        "Jenatton, Huang, Archambeau: ICML 2016",
+    ),
+    "fair-glc": Entry(
+        FairGLCConfig,
+        fair_glc,
+        "one pair on the present task, the price of a violation in closed form",
+        "Yuan, Lamperski: NeurIPS 2018",
+    ),
+    "aod": Entry(
+        AODConfig,
+        aod,
+        "experts on a dense geometric cover, averaged by AdaNormalHedge; no fairness",
+        "Zhang, Lu, Yang: AISTATS 2020",
+    ),
+    "cbce": Entry(
+        CBCEConfig,
+        cbce,
+        "experts on a geometric cover, averaged by coin betting; no fairness",
+        "Jun, Orabona, Wright, Willett: AISTATS 2017",
     ),
 }
 

@@ -1,0 +1,95 @@
+"""CBCE: coin betting for changing environments, without fairness (Jun et al. 2017).
+
+Geometric cover [i 2^k, (i+1) 2^k - 1], i >= 1: at round 5 the intervals [5,5], [4,5] and [4,7]. On
+each runs an expert of its own, descending the loss with step S / (G sqrt(age)). A bettor on each
+expert, with wealth 1 when the interval begins, bets (z / (n+1)) x wealth on its next outcome, n and
+z the number and the sum of this interval's outcomes so far;
+
+    outcome = f(average) - f(expert), in [-1, 1], and clipped at 0 from below where nothing is bet,
+
+wealth grows by outcome x bet. Weights are prior x positive bet, over the intervals that contain
+the round, with prior proportional to 1 / (start^2 (1 + floor(log2 start))); all zero: the prior.
+
+Adapted: the original has one convex loss a round. Here a round brings `meta_iterations` draws, all
+at once: each is an outcome, taken with the points from before the round on rows that nobody has
+learned from, and then they are learned from one after another. S / G is one setting, `scale`.
+
+A new expert begins where the very first one began (`start="fresh"`). At a power of two *every*
+interval starts anew, so that all is forgotten there: the original's own weakness. The bounds, for
+a bounded domain, allow any start: `start="average"` lets new experts begin at the average.
+
+Reference: Jun, Orabona, Wright, Willett: Improved strongly adaptive online learning using coin
+betting, AISTATS 2017. Strongly adaptive regret O(sqrt(tau log T)), for convex losses.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from fairsaoml import intervals, weights
+from fairsaoml.config import LearnerConfig, integer, number, one_of, optional, setting
+from fairsaoml.experts import FIRST_LEVELS
+from fairsaoml.skeletons.averaged import PerLevel, Presence, Rules, averaged
+from fairsaoml.types import Learner, Problem
+from fairsaoml.weights import Wagers
+
+__all__ = ["CBCEConfig", "cbce"]
+
+BASE = 2  # of the doubling cover
+
+
+@dataclass(frozen=True, kw_only=True)
+class CBCEConfig(LearnerConfig):
+    """Settings of CBCE; the defaults are the same for every stream."""
+
+    constraints: str = setting("none", one_of("none"), "it knows no fairness")
+    horizon: int | None = setting(
+        None, optional(integer(1)), "number of rounds, if it is known; only storage depends on it"
+    )
+    scale: float = setting(0.5, number(0), "S / G: step in an interval's first round")
+    start: str = setting("fresh", one_of("fresh", "average"), "where a new expert begins")
+
+
+def cbce(problem: Problem, config: CBCEConfig) -> Learner:
+    """The learner `cbce`."""
+
+    def lengths(levels: int) -> Int[Array, "level"]:
+        return jnp.asarray(intervals.lengths(levels, BASE), jnp.int32)
+
+    def present(round: Int[Array, ""], levels: int) -> Presence:
+        return intervals.is_doubling_present(round, lengths(levels))
+
+    def starts(round: Int[Array, ""], levels: int) -> Presence:
+        return present(round, levels) & intervals.is_doubling_start(round, lengths(levels))
+
+    def steps(round: Int[Array, ""], levels: int) -> PerLevel:
+        age = round - intervals.doubling_start(round, lengths(levels)) + 1
+        return config.scale / jnp.sqrt(age.astype(jnp.float32))
+
+    def credit(old: Wagers, gains: Float[Array, "draw level"]) -> Wagers:
+        return jax.lax.scan(lambda wagers, gain: (weights.settle(wagers, gain), None), old, gains)[
+            0
+        ]
+
+    def weigh(round: Int[Array, ""], wagers: Wagers, present: Presence) -> PerLevel:
+        start = intervals.doubling_start(round, lengths(present.shape[0]))
+        return weights.coin_betting(wagers, start, present)
+
+    needed, horizon = intervals.doubling_levels, config.horizon
+    return averaged(
+        problem,
+        config,
+        Rules(
+            storage=FIRST_LEVELS if horizon is None else needed(horizon + 1),
+            levels_needed=needed,
+            present=present,
+            starts=starts,
+            steps=steps,
+            no_credit=weights.no_wagers,
+            credit=credit,
+            weigh=weigh,
+            warm=config.start == "average",
+        ),
+    )

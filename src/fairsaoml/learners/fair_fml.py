@@ -1,0 +1,54 @@
+"""FairFML: follow the fair meta leader (Zhao et al. 2021, "FFML").
+
+Follow the leader with a primal-dual pair at both levels. Of a task drawn uniformly from those
+seen, the inner pair adapts on the support S from the meta pair, its dual clipped at 0,
+
+    theta' = theta - inner grad (f + lambda . g)(theta; S),
+    lambda' = [lambda + inner g(theta'; S)]_+,
+
+and the meta pair moves on the augmented Lagrangian of the query Q, with its own dual,
+
+    L(theta, lambda) = f(theta'; Q) + lambda . g(theta'; Q) - delta eta_dual |lambda|^2 / 2:
+    theta <- P(theta - eta_primal grad_theta L),   lambda <- [lambda + eta_dual grad_lambda L]_+.
+
+Adapted: a bounded uniform sample of the tasks instead of all (`tasks_kept`; as many as rounds is
+the original). In grad_lambda the dependence of theta' on lambda is left out, and grad_theta is
+taken at theta' (`meta_gradient="first-order"`; `"exact"` goes through the adaptation). lambda'
+matters from the second inner step on; the first is taken at lambda.
+
+Reference: Zhao, Chen, Thuraisingham: Fairness-aware online meta-learning, KDD 2021. Its O(log T)
+regret and O(sqrt(T log T)) violation are for convex-concave problems.
+"""
+
+from dataclasses import dataclass
+
+from fairsaoml.config import number, setting
+from fairsaoml.primal_dual import Steps
+from fairsaoml.skeletons.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
+from fairsaoml.types import Learner, Problem
+
+__all__ = ["FairFMLConfig", "fair_fml"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairFMLConfig(MetaLeaderConfig):
+    """Settings of FairFML; the defaults are the same for every stream."""
+
+    inner_dual_step: float = setting(0.1, number(0), "step of lambda in adaptation")
+    meta_dual_step: float = setting(0.1, number(0), "eta_dual: step of the meta lambda")
+    dual_damping: float = setting(
+        0.01, number(0), "delta: keeps the dual from growing; too much switches fairness off"
+    )
+
+
+def fair_fml(problem: Problem, config: FairFMLConfig) -> Learner:
+    """The learner `fair-fml`."""
+    steps = MetaSteps(
+        inner=Steps(primal=config.inner_primal_step, dual=config.inner_dual_step, damping=0.0),
+        meta=Steps(
+            primal=config.meta_primal_step,
+            dual=config.meta_dual_step,
+            damping=config.dual_damping * config.meta_dual_step,
+        ),
+    )
+    return meta_leader(problem, config, steps)

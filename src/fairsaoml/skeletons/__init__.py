@@ -1,0 +1,1 @@
+"""Whole rounds that a family of learners shares, each open where its members differ."""

@@ -1,0 +1,199 @@
+"""`fairsaoml compare`: one table of several learners, and only claims that the counts allow."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import tiny
+from fairsaoml.cli import compare as command_module
+from fairsaoml.errors import ConfigError
+from fairsaoml.experiments.compare import _worst, plan, recovery, verdict
+from fairsaoml.learners.registry import registered
+
+SETTINGS = {**tiny.STREAM, **tiny.SHARED}
+LEARNERS = ("aod", "fair-glc")
+
+
+def words(folder, *more, learners=LEARNERS):
+    pairs = [f"{key}={json.dumps(value)}" for key, value in SETTINGS.items() if key != "model"]
+    options = [word for pair in [*pairs, "model=logistic"] for word in ("--set", pair)]
+    return [
+        *("compare", "synthetic", "--learners", ",".join(learners), "--seeds", 2),
+        *(*options, "--out", folder, *more),
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("compared") / "all"
+
+
+@pytest.fixture
+def finished(folder, command):
+    """A comparison of two learners; kept from test to test, for a second one only reads it."""
+    said = command(*words(folder))
+    assert said.code == 0, said.err
+    return said
+
+
+def test_every_learner_gets_a_folder_and_all_get_one_table_and_one_report(finished, folder):
+    names = {path.name for path in folder.iterdir()}
+    assert names == {*LEARNERS, "comparison.json", "report.html"}
+    for name in LEARNERS:
+        assert (folder / name / "summary.json").exists()
+    out = finished.out
+    for title in ("all rounds", "first five rounds after each change", "market-1", "market-3"):
+        assert f"\n{title}\n" in f"\n{out}"
+    assert out.count("aod ") == out.count("fair-glc ")
+    assert max(map(len, out.splitlines())) <= 80
+    page = (folder / "report.html").read_text()
+    assert all(name in page for name in LEARNERS)
+
+
+def test_the_comparison_says_what_the_summaries_say(finished, folder):
+    comparison = json.loads((folder / "comparison.json").read_text())
+    assert comparison["seeds"] == [0, 1]
+    assert [entry["learner"] for entry in comparison["learners"]] == list(LEARNERS)
+    for entry in comparison["learners"]:
+        summary = json.loads((folder / entry["folder"] / "summary.json").read_text())
+        for mine, theirs in (
+            (entry["overall"], summary["overall"]),
+            (entry["last"], summary["last"]),
+            (entry["domains"][1], summary["domains"][1]),
+            (entry["domains"][1]["last"], summary["domains"][1]["last"]),
+        ):
+            assert mine["rounds"] == theirs["rounds"]
+            for name in ("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio"):
+                assert mine[name]["pooled"] == theirs["pooled"][name]
+                assert mine[name]["mean"] == theirs["mean"][name]
+                assert mine[name]["spread"] == theirs["spread"][name]
+        # Opposite gaps cancel in a pool over domains, so it carries no verdict.
+        assert "rule" not in entry["overall"]["dp_ratio"]
+        assert entry["domains"][0]["dp_ratio"]["rule"] in ("met", "missed", "too few", "undefined")
+        assert entry["seconds_per_round"] > 0
+    blind, fair = comparison["learners"]
+    assert (blind["constraints"], fair["constraints"]) == ("none", "dp")
+
+
+def test_its_command_repeats_it(finished, folder):
+    comparison = json.loads((folder / "comparison.json").read_text())
+    repeated = comparison["command"].split()
+    assert repeated[:5] == ["fairsaoml", "compare", "synthetic", "--learners", "aod,fair-glc"]
+    assert "--set" in repeated
+    assert "meta_iterations=2" in repeated
+
+
+def test_a_comparison_that_is_there_is_kept_or_gone_on_with(finished, folder, command):
+    before = {name: (folder / name / "rounds.jsonl").read_bytes() for name in LEARNERS}
+    (folder / "comparison.json").unlink()
+    (folder / "aod" / "summary.json").unlink()  # as if stopped at its last checkpoint
+    said = command(*words(folder, "--json", "--quiet"))
+    assert said.code == 0
+    assert json.loads(said.out)["folder"] == str(folder)
+    assert said.err == ""
+    for name, content in before.items():
+        assert (folder / name / "rounds.jsonl").read_bytes() == content
+
+
+def test_another_run_in_the_folder_is_not_touched(finished, folder, command):
+    before = (folder / "aod" / "spec.json").read_bytes()
+    said = command(*words(folder, "--set", "tolerance=0.3"))
+    assert said.code == 1
+    assert "holds another run" in said.err
+    assert (folder / "aod" / "spec.json").read_bytes() == before
+
+
+def test_progress_names_learners_and_seeds(tmp_path, command):
+    said = command(*words(tmp_path / "one", learners=("aod",)))
+    assert "aod (1/1, 2 seeds)" in said.err
+    assert "round 21/21 market-3" in said.err
+
+
+def test_a_terminal_has_a_bar_for_each_learner(capsys):
+    with command_module._bars(["aod", "cbce"], seeds=2) as watch:
+        (spec,) = plan("synthetic", ["cbce"], {}, [0, 1])
+        game, played = SimpleNamespace(stream=SimpleNamespace(length=4)), SimpleNamespace(round=3)
+        watch(spec)(game, played)
+    said = capsys.readouterr().err
+    assert "aod" in said
+    assert "6/8 rounds x seeds" in said
+
+
+def test_a_setting_goes_to_whoever_takes_it():
+    specs = plan(
+        "synthetic", ["aod", "fair-glc", "fairsaoml"], {"constraints": "eo", "rows": 9}, [3]
+    )
+    assert [spec.learner_settings for spec in specs] == [
+        {},
+        {"constraints": "eo"},
+        {"constraints": "eo"},
+    ]
+    assert all(spec.stream_settings == {"rows": 9} for spec in specs)
+    assert all(spec.seeds == (3,) for spec in specs)
+
+
+def test_a_setting_that_nobody_takes_is_refused():
+    with pytest.raises(ConfigError, match="unknown setting 'tolerence'; did you mean 'tolerance'"):
+        plan("synthetic", ["aod", "cbce"], {"tolerence": 0.1}, [0])
+    with pytest.raises(ConfigError, match="none of the learners takes constraints='dp'"):
+        plan("synthetic", ["aod", "cbce"], {"constraints": "dp"}, [0])
+    with pytest.raises(ConfigError, match="unknown learner 'aodd'"):
+        plan("synthetic", ["aodd"], {}, [0])
+
+
+def test_all_learners_are_those_registered(command, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "fairsaoml.experiments.compare.plan",
+        lambda stream, names, settings, seeds: asked.append((names, list(seeds))) or [],
+    )
+    monkeypatch.setattr("fairsaoml.experiments.compare.compare", lambda *a, **k: {})
+    command("compare", "synthetic", "--json")
+    assert asked == [(list(registered()), list(range(10)))]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "insufficient", "said"),
+    [
+        (0.8, [], "met"),
+        (0.7999, [], "missed"),
+        (None, [], "undefined"),
+        (0.9, ["eo_ratio_fpr of sex: fewer than 10 positives in 'f'"], "too few"),
+        (0.9, ["dp_ratio of sex: fewer than 10 positives in 'f'"], "met"),
+    ],
+)
+def test_a_verdict_needs_a_ratio_and_counts(ratio, insufficient, said):
+    assert verdict("eo_ratio", {"eo_ratio": ratio, "insufficient": insufficient}) == said
+
+
+def test_one_domain_that_misses_the_rule_is_a_miss():
+    assert _worst(["met", "missed", "too few"]) == "missed"
+    assert _worst(["met", "too few"]) == "too few"
+    assert _worst(["met", "met"]) == "met"
+
+
+def line(round, right, positives):
+    """A round of two groups of ten: so many right, so many of the second group accepted."""
+    one = {"rows": 10, "predicted_positive": 5, "y1_rows": 5, "true_positive": 5}
+    other = {"rows": 10, "predicted_positive": positives, "y1_rows": 5, "true_positive": 0}
+    wrong = 10 - right
+    counts = {
+        "one": {**one, "y0_rows": 5, "false_positive": 0},
+        "other": {**other, "true_positive": 5 - wrong, "y0_rows": 5, "false_positive": 0},
+    }
+    return {"round": round, "counts": {"group": counts}}
+
+
+def test_recovery_is_two_rounds_in_a_row_with_accuracy_and_fairness_back():
+    lines = [
+        line(4, right=6, positives=5),  # not yet accurate
+        line(5, right=10, positives=2),  # accurate, not yet fair
+        line(6, right=10, positives=5),
+        line(7, right=10, positives=5),
+        line(8, right=10, positives=5),
+    ]
+    end = {"last": {"pooled": {"accuracy": 1.0, "dp_ratio": 1.0}}}
+    assert recovery(lines, {"rounds": [4, 8], **end}) == 4
+    assert recovery(lines, {"rounds": [6, 8], **end}) == 2
+    assert recovery(lines[:2], {"rounds": [4, 5], **end}) is None

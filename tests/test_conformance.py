@@ -1,0 +1,191 @@
+"""Every registered learner passes the list that ships with the library, and broken ones do not."""
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fairsaoml import checks
+from fairsaoml.checks import CHECKS, Subject, subject_of
+from fairsaoml.config import LearnerConfig
+from fairsaoml.learners.registry import Entry, registered
+from fairsaoml.primal_dual import evaluate, move
+from fairsaoml.prior import Deployed
+from fairsaoml.types import Batch, Learner, Problem, RoundInfo
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "add_a_learner.py"
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", registered())
+def test_every_learner_conforms(name: str, check: Callable[[Subject], None]) -> None:
+    check(subject_of(name))
+
+
+def test_the_example_of_a_new_learner_is_short_and_conforms(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert len(EXAMPLE.read_text().splitlines()) < 60
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 12
+    assert lines[0].startswith("round 1: market-1, accuracy 0.")
+
+
+# A learner as plain as can be, and ways to break it
+
+
+def plain(problem: Problem, config: Any) -> Learner:
+    """Gradient descent on the round's rows; the state is theta and the last round."""
+
+    def loss(primal: Any, batch: Batch) -> Any:
+        even = Deployed(rate=jnp.float32(0.5), shift=jnp.float32(0.0))
+        return evaluate(problem, primal, batch, even)[0]
+
+    def info(batch: Batch) -> RoundInfo:
+        here = jnp.ones(1, bool)
+        rows, ones = batch.weight.sum(), (batch.weight * batch.y).sum()
+        others = (batch.weight * batch.group[:, 0].astype(jnp.float32)).sum()
+        flags = {
+            "empty": rows == 0,
+            "one_class": (rows > 0) & ((ones == 0) | (ones == rows)),
+            "one_group": (rows > 0) & ((others == 0) | (others == rows)),
+            "dual_pinned": jnp.zeros((), bool),
+            "not_finite": jnp.zeros((), bool),
+        }
+        return RoundInfo(jnp.ones(1), here, here, jnp.zeros(len(problem.constraints)), flags)
+
+    def step(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+        primal = move(state[0], jax.grad(loss)(state[0], batch), 0.5)
+        return (primal, round), info(batch)
+
+    return Learner(
+        init=lambda key: (problem.model.init(key), jnp.zeros((), jnp.int32)),
+        scores=lambda state, x: problem.model.scores(state[0], x),
+        threshold=lambda state: jnp.zeros(()),
+        adapt=lambda state, support: state,
+        step=step,
+    )
+
+
+def subject(break_it: Callable[[Learner], dict[str, Any]] | None = None) -> Subject:
+    def factory(problem: Problem, config: Any) -> Learner:
+        learner = plain(problem, config)
+        return learner._replace(**break_it(learner)) if break_it else learner
+
+    return Subject("plain", Entry(LearnerConfig, factory, "", ""))
+
+
+def with_info(learner: Learner, **changes: Any) -> dict[str, Any]:
+    def step(*arguments: Any) -> Any:
+        state, info = learner.step(*arguments)
+        return state, info._replace(**changes)
+
+    return {"step": step}
+
+
+def nudged(learner: Learner, amount: Callable[..., Any]) -> dict[str, Any]:
+    """A step that also adds something to every parameter."""
+
+    def step(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+        (primal, turn), info = learner.step(key, round, state, batch)
+        extra = amount(key, round, state, batch)
+        return (jax.tree.map(lambda leaf: leaf + extra, primal), turn), info
+
+    return {"step": step}
+
+
+def keeps_a_key(learner: Learner) -> dict[str, Any]:
+    def step(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+        rest, info = learner.step(key, round, state[0], batch)
+        return (rest, key), info
+
+    return {
+        "init": lambda key: (learner.init(key), key),
+        "scores": lambda state, x: learner.scores(state[0], x),
+        "step": step,
+    }
+
+
+def changes_dtype(learner: Learner) -> dict[str, Any]:
+    def step(*arguments: Any) -> Any:
+        (primal, turn), info = learner.step(*arguments)
+        return (primal, turn.astype(jnp.float32)), info
+
+    return {"step": step}
+
+
+def branches_on_state(learner: Learner) -> dict[str, Any]:
+    def amount(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+        return jax.lax.switch(state[1] % 2, [lambda: jnp.zeros(()), lambda: batch.x.sum() * 0])
+
+    return nudged(learner, amount)
+
+
+def grows_for_ever(learner: Learner) -> dict[str, Any]:
+    def grow(state: Any, round: int) -> Any:
+        return state[0], jnp.zeros(jnp.size(state[1]) + 1, jnp.int32)
+
+    return {"grow": grow}
+
+
+UNSEEDED = np.random.default_rng()
+BROKEN: dict[Callable, Callable[[Learner], dict[str, Any]]] = {
+    checks.check_scores_before_any_step: lambda learner: {
+        "scores": lambda state, x: learner.scores(state, x) / 0
+    },
+    checks.check_structure_is_stable: keeps_a_key,
+    checks.check_one_compilation_per_padding: changes_dtype,
+    # A number made while tracing: every program has its own.
+    checks.check_eager_agrees: lambda learner: nudged(learner, lambda *_: UNSEEDED.uniform(1, 2)),
+    checks.check_scan_agrees: lambda learner: nudged(learner, lambda *_: UNSEEDED.uniform(1, 2)),
+    checks.check_vmap_agrees: lambda learner: nudged(learner, lambda *_: UNSEEDED.uniform(1, 2)),
+    checks.check_paddings_agree: lambda learner: nudged(learner, lambda *a: a[3].y.mean()),
+    checks.check_vmap_keeps_branches: branches_on_state,
+    checks.check_odd_rounds_stay_finite: lambda learner: nudged(
+        learner, lambda *a: 0.01 / a[3].weight.sum()
+    ),
+    checks.check_diagnostics_are_sound: lambda learner: with_info(learner, dual=-jnp.ones(1)),
+    checks.check_no_peeking: lambda learner: {"step": lambda *a: (a[2], learner.step(*a)[1])},
+    checks.check_grows_for_an_endless_stream: grows_for_ever,
+    checks.check_it_learns: lambda learner: nudged(learner, lambda *_: -5.0),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_plain_learner_conforms(check: Callable[[Subject], None]) -> None:
+    check(subject())
+
+
+@pytest.mark.parametrize("check", BROKEN, ids=lambda check: check.__name__)
+def test_a_check_finds_what_it_looks_for(check: Callable[[Subject], None]) -> None:
+    with pytest.raises(AssertionError, match=r"^plain: "):
+        check(subject(BROKEN[check]))
+
+
+def test_a_run_that_differs_from_itself_is_found() -> None:
+    broken = subject(
+        lambda learner: nudged(
+            learner,
+            lambda *_: jax.pure_callback(
+                lambda: np.float32(UNSEEDED.uniform(1, 2)), jax.ShapeDtypeStruct((), jnp.float32)
+            ),
+        )
+    )
+    with pytest.raises(AssertionError, match="two identical runs differ"):
+        checks.check_same_key_same_result(broken)
+
+
+def test_settings_that_change_on_the_way_through_json_are_found() -> None:
+    class Forgetful(LearnerConfig):
+        def to_dict(self) -> dict[str, Any]:
+            return {**super().to_dict(), "tolerance": 0.5}
+
+    broken = Subject("plain", Entry(Forgetful, plain, "", ""))
+    with pytest.raises(AssertionError, match="settings change"):
+        checks.check_config_round_trips(broken)

@@ -1,0 +1,167 @@
+"""What the reference code gets wrong and we must not: one test for each of its defects.
+
+Others stand where they belong: an all-negative classifier (test_prequential), all rows scored
+(test_prequential, test_runner), groups coded right (test_fairness), no future (test_causality).
+"""
+
+from functools import partial
+from itertools import combinations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fairsaoml import buffers, experts, prior
+from fairsaoml.learners import registry
+from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Terms, learn
+from fairsaoml.learners.live import mixture_logit
+from fairsaoml.primal_dual import Steps, make_problem
+from fairsaoml.types import Attribute, Batch, PrimalDual, Schema
+
+SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
+LEVELS, AWAKE = 3, 2  # levels 0 and 1 are awake, level 2 sleeps
+CAPACITY = 8
+MODES = ("exact", "first-order", "stale")
+DUAL = 0.5
+
+
+def rows(seed):
+    random = np.random.default_rng(seed)
+    y, group = np.arange(32) % 2, np.arange(32) // 2 % 2
+    x = random.normal(size=(32, 2)) + np.stack([y, group + 0.1 * seed], axis=1)
+    return Batch(
+        x=jnp.asarray(x, jnp.float32),
+        y=jnp.asarray(y, jnp.float32),
+        group=jnp.asarray(group[:, None], jnp.int32),
+        weight=jnp.ones(32),
+    )
+
+
+def pair_of(value, dual):
+    primal = {"weight": jnp.array([value, 1.0]), "bias": jnp.array(-value)}
+    return PrimalDual(primal=primal, dual=jnp.array([dual]))
+
+
+def stacked(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+@pytest.fixture(scope="module")
+def samples():
+    """Every level has rows of its own."""
+    keep = jax.jit(partial(buffers.sample_of, capacity=CAPACITY))
+    return stacked([keep(jax.random.key(level), rows(level)) for level in range(LEVELS)])
+
+
+META = pair_of(0.2, DUAL)
+PAIRS = stacked([pair_of(0.4 * (level + 1), 0.3 * (level + 1)) for level in range(LEVELS)])
+
+
+@pytest.fixture(scope="module", params=MODES)
+def mode(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def meta_after(mode):
+    """(weights, samples) -> the meta pair after one iteration."""
+    config = FairSAOMLConfig(
+        model="logistic",
+        horizon=8,
+        meta_iterations=1,
+        support=3,
+        query=5,
+        capacity=CAPACITY,
+        meta_gradient=mode,
+        tolerance=0.0,
+    )
+    problem = make_problem(config, SCHEMA)
+    inner = Steps(jnp.full(LEVELS, 0.1), jnp.full(LEVELS, 0.1), jnp.zeros(LEVELS))
+
+    @jax.jit
+    def meta_after(weights, samples):
+        keys = jax.random.split(jax.random.key(9), LEVELS)
+        draws = experts.Draws(samples, jax.vmap(buffers.shuffle)(keys, samples))
+        deployed = prior.deployed(prior.no_prior(), config.decision)
+        terms = Terms(weights=weights, deployed=deployed, inner=inner)
+        return learn(problem, config, META, PAIRS, draws, terms, jnp.int32(AWAKE))[0]
+
+    return meta_after
+
+
+def flat(tree):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+
+def test_every_expert_moves_the_meta_pair_by_its_weight(meta_after, samples):
+    # The reference code uses the first expert's gradient alone. A step is linear in the weights:
+    # it is the mean of the steps that each expert alone would have caused.
+    shares = jnp.array([0.5, 0.2, 0.3])
+    alone = [flat(meta_after(one, samples)) - flat(META) for one in jnp.eye(LEVELS)]
+    together = flat(meta_after(shares, samples)) - flat(META)
+    np.testing.assert_allclose(together, np.asarray(shares) @ np.stack(alone), atol=2e-6)
+    # Nobody says nothing, and no two say the same.
+    assert min(np.abs(one).max() for one in alone) > 1e-3
+    assert min(np.abs(one - other).max() for one, other in combinations(alone, 2)) > 1e-3
+
+
+@pytest.mark.parametrize("level", range(LEVELS))
+def test_every_experts_rows_reach_the_meta_pair(meta_after, samples, mode, level):
+    shares = jnp.full(LEVELS, 1 / LEVELS)
+    other = samples._replace(x=samples.x.at[level].multiply(-2.0))
+    before, after = meta_after(shares, samples), meta_after(shares, other)
+    moved = np.abs(flat(before.primal) - flat(after.primal)).max() > 1e-4
+    # With exact gradients a sleeper is a constant, and reaches the dual only (D3).
+    assert moved == (mode != "exact" or level < AWAKE)
+    assert abs(float(before.dual[0] - after.dual[0])) > 1e-5
+
+
+def test_the_dual_is_not_zeroed_in_the_meta_step(meta_after, samples):
+    after = meta_after(jnp.full(LEVELS, 1 / LEVELS), samples)
+    # With tolerance 0 every violation is positive: the price rises from where it was.
+    assert DUAL < float(after.dual[0]) < DUAL + 0.1
+
+
+def test_the_mixture_is_the_logit_of_the_mean_probability():
+    random = np.random.default_rng(0)
+    logits = random.normal(scale=3, size=(4, 20))
+    share = np.array([0.1, 0.0, 0.6, 0.3])
+    mean = share @ (1 / (1 + np.exp(-logits)))
+    found = mixture_logit(jnp.asarray(share, jnp.float32), jnp.asarray(logits, jnp.float32))
+    np.testing.assert_allclose(found, np.log(mean / (1 - mean)), rtol=1e-4, atol=1e-5)
+
+
+def test_the_mixture_of_sure_experts_stays_finite():
+    sure = jnp.array([[200.0, -200.0], [150.0, -90.0]])
+    found = mixture_logit(jnp.array([0.5, 0.5]), sure)
+    assert bool(jnp.isfinite(found).all())
+    assert found[0] > 100 > -80 > found[1]
+
+
+# Steps that explode
+
+
+HUGE = {"fairsaoml": {"meta_primal_step": 1e38}, "fairsaoml-live": {"primal_step": 1e38}}
+
+
+@pytest.fixture(scope="module")
+def exploded(learner):
+    """A learner whose steps leave all bounds: its state before and after a round, and its info."""
+    settings = {"model": "logistic", "horizon": 1, "capacity": CAPACITY, "support": 3}
+    config = registry.configure(learner, {**settings, **HUGE[learner]})
+    built = registry.build(learner, config, SCHEMA)
+    before = built.init(jax.random.key(0))
+    wide = rows(0)._replace(x=100 * rows(0).x)
+    after, info = jax.jit(built.step)(jax.random.key(1), jnp.int32(1), before, wide)
+    return before, after, info
+
+
+def test_an_update_that_is_not_finite_is_not_made_and_says_so(exploded):
+    before, after, info = exploded
+    assert info.flags["not_finite"]
+    np.testing.assert_array_equal(flat(after), flat(before))
+
+
+def test_an_update_that_was_not_made_is_not_reported(exploded):
+    assert np.isfinite(exploded[2].dual).all()

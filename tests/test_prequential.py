@@ -1,0 +1,270 @@
+"""One game, however it is compiled: by the round, as one scan, eagerly, padded, other seeds."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tiny
+from fairsaoml.evaluate import prequential as module
+from fairsaoml.evaluate.prequential import compiled, first_states, prequential, rollout, run_keys
+from fairsaoml.evaluate.records import finished
+from fairsaoml.evaluate.round import labelled_share, play
+from fairsaoml.runs.spec import Game
+from fairsaoml.streams.stream import checked
+from fairsaoml.types import Batch, Learner, RoundInfo
+
+ROUNDS = 5
+ROWS = (60, 41, 64, 50, 60)  # one bucket
+SEEDS = (0, 1)
+CLOSE = 1e-5
+
+
+def five_rounds(stream):
+    """The first rounds, of several sizes."""
+
+    def shorter(number, task):
+        rows = ROWS[number - 1]
+        return task._replace(x=task.x[:rows], y=task.y[:rows], group=task.group[:rows])
+
+    def tasks(seed):
+        return islice(tiny.perturbed(stream, shorter).tasks(seed), ROUNDS)
+
+    return replace(stream, tasks=tasks, length=ROUNDS)
+
+
+def game_of(learner, **settings):
+    """Two levels: as small as a switch can be."""
+    settings = {**tiny.SETTINGS[learner], "horizon": 6, **settings}
+    changes = {"stream_settings": {"tasks": 2, "rows": 64}, "learner_settings": settings}
+    made = Game.of(tiny.spec(learner, **changes))
+    return replace(made, stream=five_rounds(made.stream))
+
+
+@pytest.fixture(scope="module")
+def game(learner):
+    return game_of(learner, **tiny.NETWORK)
+
+
+class Recorded(NamedTuple):
+    records: list
+    programs: list  # compiled ones, as jit keeps them
+
+
+def record_game(game, seeds):
+    """Play by the round; keep what was compiled for it."""
+    programs = []
+
+    def remembered(*arguments, **options):
+        programs.append(compiled(*arguments, **options))
+        return programs[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "compiled", remembered)
+        rounds = list(prequential(game.stream, game.learner, game.problem, seeds))
+    return Recorded([record for played in rounds for record in played.records], programs)
+
+
+@pytest.fixture(scope="module")
+def recorded(game):
+    """Compiled as outside the tests: all others are compared with the optimiser's work."""
+    with tiny.optimised():
+        return record_game(game, SEEDS)
+
+
+@pytest.fixture(scope="module")
+def reference(recorded):
+    return recorded.records
+
+
+def of_seed(records, seed):
+    return [record for record in records if record["seed"] == seed]
+
+
+def assert_same(ours, theirs, where="records"):
+    """Equal to 1e-5, whole numbers and words exactly, times apart."""
+    assert type(ours) is type(theirs), where
+    if isinstance(ours, dict):
+        assert ours.keys() == theirs.keys(), where
+        for key in ours.keys() - {"seconds"}:
+            assert_same(ours[key], theirs[key], f"{where}.{key}")
+    elif isinstance(ours, list):
+        assert len(ours) == len(theirs), where
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            assert_same(one, other, f"{where}[{index}]")
+    elif isinstance(ours, float):
+        assert ours == pytest.approx(theirs, abs=CLOSE, rel=CLOSE), where
+    else:
+        assert ours == theirs, where
+
+
+def test_a_rollout_is_the_same_game(game, reference):
+    rounds = rollout(game.stream, game.learner, game.problem, SEEDS)
+    assert_same([record for played in rounds for record in played.records], reference)
+
+
+def test_another_number_of_seeds_and_another_padding_are_the_same_game(
+    game, reference, monkeypatch
+):
+    monkeypatch.setattr(module, "SMALLEST_BUCKET", 128)
+    assert_same(record_game(game, [1]).records, of_seed(reference, 1))
+
+
+@tiny.default_only  # every operation is compiled for itself: slow
+def test_the_game_without_compilation_is_the_same_game(game, reference):
+    [key] = run_keys([0])
+    # `adapt` is left out: it takes the steps that `step` takes.
+    learner = game.learner._replace(adapt=lambda state, support: state)
+    records = []
+    with jax.disable_jit():
+        state = learner.init(jax.random.fold_in(key, 0))
+        for number, task in enumerate(game.stream.tasks(0), start=1):
+            task = checked(task, game.stream.schema, number)
+            batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), module.stacked([task], 64))
+            state, outcome = play(learner, game.problem, key, jnp.int32(number), state, batch)
+            outcome = jax.tree.map(lambda leaf: np.asarray(leaf)[None], outcome)
+            records += finished(
+                number, [task], outcome, state, game.stream.schema, [0], seconds=0.0
+            ).records
+    expected = of_seed(reference, 0)
+    assert_same(*([{**line, "adapted": {}} for line in lines] for lines in (records, expected)))
+
+
+def test_a_learners_program_is_compiled_once_for_all_rounds_of_a_bucket(recorded):
+    assert [program._cache_size() for program in recorded.programs] == [1]
+
+
+def lowered(game, round_axis):
+    """The vmapped program of a round as text, before the compiler has seen it."""
+    keys = run_keys(SEEDS)
+    state = jax.eval_shape(partial(first_states, game.learner), keys)
+    tasks = [next(game.stream.tasks(seed)) for seed in SEEDS]
+    batch = module.stacked([checked(task, game.stream.schema, 1) for task in tasks], 64)
+    if round_axis is None:
+        program = compiled(game.learner, game.problem, shared=False)
+        return program.lower(keys, np.int32(1), state, batch).as_text()
+    one = partial(play, game.learner, game.problem)
+    program = jax.jit(jax.vmap(one, in_axes=(0, round_axis, 0, 0)))
+    return program.lower(keys, np.ones(len(SEEDS), np.int32), state, batch).as_text()
+
+
+def test_the_round_is_never_batched_so_that_one_branch_runs_and_not_all():
+    game = game_of("fairsaoml")
+    assert lowered(game, round_axis=None).count("stablehlo.case") == 1
+    assert lowered(game, round_axis=0).count("stablehlo.case") == 0  # what it is guarded against
+
+
+def test_live_experts_of_an_endless_stream_branch_on_how_many_have_joined():
+    game = game_of("fairsaoml-live", horizon=None)
+    assert lowered(game, round_axis=None).count("stablehlo.case") == 1
+
+
+# What is scored (D18), seen with a learner that only counts its rounds
+
+
+def counting_learner(bias=0.0):
+    """Its state is the number of rounds it has learned from; so are its scores, plus a bias."""
+
+    def info():
+        nothing = jnp.zeros(0)
+        flags = dict.fromkeys(
+            ("empty", "one_class", "one_group", "dual_pinned", "not_finite"), jnp.array(False)
+        )
+        return RoundInfo(jnp.ones(1), jnp.ones(1, bool), jnp.ones(1, bool), nothing, flags)
+
+    return Learner(
+        init=lambda key: jnp.zeros(()),
+        scores=lambda state, x: jnp.full(x.shape[0], bias) + state,
+        threshold=lambda state: jnp.zeros(()),
+        adapt=lambda state, support: state + 1000 * support.weight.sum(),
+        step=lambda key, round, state, batch: (state + 1, info()),
+    )
+
+
+@pytest.fixture
+def simple():
+    """A problem without constraints and a stream of two buckets."""
+    settings = {**tiny.SHARED, "constraints": "none"}
+    changes = {"stream_settings": {"tasks": 2, "rows": 70}, "learner_settings": settings}
+    game = Game.of(tiny.spec(**changes))
+    sizes = [70, 64, 10, 65, 1, 70]
+
+    def shorter(number, task):
+        rows = sizes[number - 1]
+        return task._replace(x=task.x[:rows], y=task.y[:rows], group=task.group[:rows])
+
+    return replace(game, stream=tiny.perturbed(game.stream, shorter), learner=counting_learner())
+
+
+def test_there_is_one_compilation_for_each_padding_bucket(simple):
+    recorded = record_game(simple, SEEDS)
+    assert len(recorded.records) == 6 * len(SEEDS)
+    assert [program._cache_size() for program in recorded.programs] == [2]  # 64 and 128
+
+
+def test_a_task_is_scored_with_what_was_learned_before_it(simple):
+    for played in prequential(simple.stream, simple.learner, simple.problem, SEEDS):
+        for _, scores, _ in played.predictions:
+            assert set(scores.tolist()) == {played.round - 1}
+
+
+def test_going_on_after_a_round_plays_the_rounds_that_are_left(simple):
+    state = jnp.full(len(SEEDS), 4.0)
+    rounds = prequential(simple.stream, simple.learner, simple.problem, SEEDS, state=state, after=4)
+    assert [(played.round, float(played.state[0])) for played in rounds] == [(5, 5.0), (6, 6.0)]
+
+
+def test_a_learner_is_asked_to_make_room_before_each_round(simple):
+    learner = simple.learner._replace(grow=lambda state, round: state + 100.0 * (round == 3))
+    rounds = prequential(simple.stream, learner, simple.problem, SEEDS)
+    assert [float(played.predictions[0][1][0]) for played in rounds] == [0, 1, 102, 103, 104, 105]
+
+
+def test_all_rows_are_scored_and_nine_tenths_of_them_after_adapting(simple):
+    def rows(figures):
+        return sum(level["rows"] for level in figures["counts"]["group"].values())
+
+    for record in record_game(simple, SEEDS).records:
+        tenth = -(-record["rows"] // 10)
+        assert rows(record) == record["rows"]
+        assert rows(record["adapted"]) == record["rows"] - tenth
+
+
+def test_nobody_accepted_is_no_parity(simple):
+    # The reference code calls an all-negative classifier perfectly fair.
+    game = replace(simple, learner=counting_learner(bias=-100.0))
+    for record in record_game(game, [0]).records:
+        assert record["positive_rate"] == 0
+        assert record["dp_ratio"] is None
+        assert record["eo_ratio"] is None
+        assert any(reason.startswith("dp_ratio") for reason in record["undefined"])
+
+
+def batch_of(rows, slots):
+    return Batch(
+        x=jnp.arange(float(slots))[:, None],
+        y=(jnp.arange(slots) % 2).astype(jnp.float32),
+        group=jnp.zeros((slots, 1), jnp.int32),
+        weight=(jnp.arange(slots) < rows).astype(jnp.float32),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "labelled"), [(64, 7), (60, 6), (41, 5), (11, 2), (10, 1), (1, 1), (0, 0)]
+)
+def test_a_tenth_is_labelled_and_the_rest_held_out(rows, labelled):
+    support, held_out = labelled_share(jax.random.key(0), batch_of(rows, 64))
+    taken = set(np.asarray(support.x[support.weight > 0, 0]).astype(int))
+    assert len(taken) == labelled
+    assert taken | set(np.flatnonzero(held_out)) == set(range(rows))
+    assert not taken & set(np.flatnonzero(held_out))
+
+
+def test_the_labelled_tenth_does_not_depend_on_padding():
+    one, other = (labelled_share(jax.random.key(1), batch_of(60, slots))[1] for slots in (64, 128))
+    np.testing.assert_array_equal(one, other[:64])

@@ -1,0 +1,99 @@
+"""The smallest game that has everything: two seeds, four levels, three domains, full samples."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+
+from fairsaoml.runs.spec import RunSpec
+from fairsaoml.streams.stream import Stream
+from fairsaoml.types import Task
+
+LEARNERS = ("fairsaoml-live", "fairsaoml")
+ROUNDS = 21
+SEEDS = (0, 1)
+STREAM = {"tasks": ROUNDS // 3, "rows": 60}
+NETWORK = {"model": "mlp", "hidden": [4]}
+SHARED = {**NETWORK, "model": "logistic", "capacity": 16, "support": 4, "meta_iterations": 2}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "fairsaoml-live": SHARED,
+    "fairsaoml": {**SHARED, "query": 4},
+}
+
+# For what is no matter of the learner, or takes too long to be asked of both.
+default_only = pytest.mark.parametrize(
+    "learner", ["fairsaoml-live"], indirect=True, scope="session"
+)
+
+
+def spec(learner: str = "fairsaoml-live", **changes: Any) -> RunSpec:
+    """What to run. Whoever changes only the stream's rows runs the same compiled program."""
+    settings = SETTINGS[learner]
+    plain = RunSpec(
+        stream="synthetic",
+        learner=learner,
+        stream_settings=STREAM,
+        learner_settings=settings,
+        seeds=SEEDS,
+    )
+    return replace(plain, **changes)
+
+
+def options(learner: str = "fairsaoml-live", **changes: Any) -> list[str]:
+    """The same as words of a command line."""
+    settings = {**STREAM, **SETTINGS[learner], **changes}
+    words = ["synthetic", "--learner", learner, "--seeds", str(len(SEEDS))]
+    for key, value in settings.items():
+        words += ["--set", f"{key}={value}"]
+    return words
+
+
+def perturbed(stream: Stream, change: Callable[[int, Task], Task]) -> Stream:
+    """The same stream with `change(round, task)` in the place of each task."""
+
+    def tasks(seed: int) -> Iterator[Task]:
+        for number, task in enumerate(stream.tasks(seed), start=1):
+            yield change(number, task)
+
+    return replace(stream, tasks=tasks)
+
+
+def lines(folder: Path, *, until: int | None = None) -> list[str]:
+    """The journal's lines up to a round, without their times."""
+    kept = []
+    for line in (folder / "rounds.jsonl").read_text().splitlines():
+        if until is None or json.loads(line)["round"] <= until:
+            text, comma, seconds = line.rpartition(',"seconds":')
+            assert comma
+            assert float(seconds.removesuffix("}")) >= 0
+            kept.append(text)
+    return kept
+
+
+def strictly(text: str) -> Any:
+    """JSON without NaN and infinity."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """The journal's lines as data."""
+    return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+
+
+@contextmanager
+def optimised() -> Iterator[None]:
+    """Programs compiled as they are outside the tests."""
+    jax.config.update("jax_disable_most_optimizations", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", True)
