@@ -10,6 +10,7 @@ from fairsaoml.cli import compare as command_module
 from fairsaoml.errors import ConfigError
 from fairsaoml.experiments.compare import _worst, plan, recovery, verdict
 from fairsaoml.learners.registry import registered
+from fairsaoml.runs.runner import Interrupted
 
 SETTINGS = {**tiny.STREAM, **tiny.SHARED}
 LEARNERS = ("aod", "fair-glc")
@@ -102,6 +103,16 @@ def test_another_run_in_the_folder_is_not_touched(finished, folder, command):
     assert said.code == 1
     assert "holds another run" in said.err
     assert (folder / "aod" / "spec.json").read_bytes() == before
+
+
+def test_a_comparison_that_is_stopped_says_how_to_go_on(tmp_path, command, monkeypatch):
+    def stopped(*arguments, **options):
+        raise Interrupted("stopped after round 3")
+
+    monkeypatch.setattr("fairsaoml.experiments.compare.run", stopped)
+    said = command(*words(tmp_path / "stopped"))
+    assert said.code == 130
+    assert "the same command goes on with it" in said.err
 
 
 def test_progress_names_learners_and_seeds(tmp_path, command):
