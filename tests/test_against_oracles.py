@@ -148,9 +148,9 @@ def test_the_discounted_hedge_is_the_direct_softmax() -> None:
 def gaps_and_violations(
     notion: str, levels: tuple[int, ...], score: str, z: Any, rows: Batch
 ) -> list:
-    """The library's gaps, whether they are known, violations and their slopes, by constraint."""
+    """The library's gaps, violations and their slopes, by constraint."""
     return [
-        (*constraint.gap(z, rows), *jax.value_and_grad(constraint.violation)(z, rows))
+        (constraint.gap(z, rows), *jax.value_and_grad(constraint.violation)(z, rows))
         for constraint in make_constraints(notion, schema(levels).attributes, TOLERANCE, score)
     ]
 
@@ -168,10 +168,11 @@ def assert_same_gaps(
     ours = gaps_and_violations(notion, levels, score, from_threshold, restored)
     assert len(ours) == len(theirs.value)
     g = oracle_fairness.violations(theirs, TOLERANCE)
-    for i, (gap, known, violation, slope) in enumerate(ours):
-        assert known == theirs.known[i]
-        if known:
-            np.testing.assert_allclose(gap, theirs.value[i], **FLOAT32)
+    for i, (gap, violation, slope) in enumerate(ours):
+        assert gap.known == theirs.known[i]
+        if gap.known:
+            np.testing.assert_allclose(gap.value, theirs.value[i], **FLOAT32)
+            np.testing.assert_allclose(gap.rate, theirs.rate[i], **FLOAT32)
         np.testing.assert_allclose(violation, g[i], **FLOAT32)
         np.testing.assert_allclose(slope, np.sign(theirs.value[i]) * theirs.slope[i], **FLOAT32)
     return theirs
@@ -624,7 +625,8 @@ LIVE_CASES: Cases = {
     "mlp, m=3, decisions, forgotten, threshold 0.4": (
         "mlp",
         THREE_LEVELS,
-        {"gap_memory": 0.0, "decision": 0.4},
+        # Sharpened scores and relative gaps enlarge float32's rounding: a smaller step.
+        {"gap_memory": 0.0, "decision": 0.4, "primal_step": 0.04},
     ),
 }
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.learners.live import Expert, LiveConfig, mixture_logit, take_step, trust
+from fairsaoml.learners.live import Expert, LiveConfig, mixture_logit, take_step, trust, uncertainty
 from fairsaoml.primal_dual import make_problem
 from fairsaoml.prior import deployed, no_prior
 from fairsaoml.types import Attribute, Batch, Schema
@@ -28,27 +28,28 @@ def problem_of(**settings):
     return config, make_problem(config, SCHEMA)
 
 
+def trust_in(rows, rate=0.5, **settings):
+    config, problem = problem_of(**settings)
+    return trust(config, uncertainty(problem, rows), jnp.array([rate]))
+
+
 def test_trust_is_the_posterior_share_of_a_gap_given_the_rows_of_both_sides():
-    config, problem = problem_of(gap_scale=0.1)
     rows = rows_of([0] * 25 + [1] * 25)
-    # se^2 = (1/25 + 1/25) / 4 = .02, t^2 = .01
-    np.testing.assert_allclose(trust(problem, config, rows), [1 / 3], rtol=1e-6)
+    # se^2 = (1/25 + 1/25) / 4 = .02, t^2 = .01; at rate .1 se^2 is nine times that
+    np.testing.assert_allclose(trust_in(rows, gap_scale=0.1), [1 / 3], rtol=1e-6)
+    np.testing.assert_allclose(trust_in(rows, rate=0.1, gap_scale=0.1), [1 / 19], rtol=1e-6)
 
 
 @pytest.mark.parametrize("more", [1, 10, 100])
 def test_more_rows_are_trusted_more_and_never_fully(more):
-    config, problem = problem_of()
-    few, many = (trust(problem, config, rows_of([0, 1] * n)) for n in (more, 2 * more))
+    few, many = (trust_in(rows_of([0, 1] * n)) for n in (more, 2 * more))
     assert 0 < few < many < 1
 
 
 def test_padding_is_no_reason_for_trust():
-    config, problem = problem_of()
     rows = rows_of([0, 1] * 8)
     padded = rows._replace(weight=jnp.array([1.0] * 4 + [0.0] * 12))
-    np.testing.assert_array_equal(
-        trust(problem, config, padded), trust(problem, config, rows_of([0, 1] * 2))
-    )
+    np.testing.assert_array_equal(trust_in(padded), trust_in(rows_of([0, 1] * 2)))
 
 
 def steps_on_noise(times, **settings):
@@ -62,7 +63,7 @@ def steps_on_noise(times, **settings):
     )
     step = jax.jit(
         lambda expert, rows: take_step(
-            problem, config, expert, rows, deployed(no_prior(), "accuracy"), jnp.ones(1)
+            problem, config, expert, rows, deployed(no_prior(), "accuracy"), jnp.zeros(1)
         )
     )
     for _ in range(times):
@@ -87,7 +88,7 @@ def test_a_draw_without_a_group_leaves_the_remembered_gap_as_it_is():
         gap=jnp.array([-0.25]),
     )
     view = deployed(no_prior(), "accuracy")
-    moved = take_step(problem, config, expert, rows_of([0] * 6), view, jnp.ones(1))
+    moved = take_step(problem, config, expert, rows_of([0] * 6), view, jnp.zeros(1))
     np.testing.assert_array_equal(moved.gap, expert.gap)
     assert moved.dual[0] > expert.dual[0]  # the price still speaks of the gap it remembers
 
@@ -97,3 +98,22 @@ def test_the_mixture_lies_between_its_experts_and_survives_certainty():
     mixed = mixture_logit(jnp.array([0.5, 0.5]), logits)
     assert np.isfinite(mixed).all()
     assert 1.0 < mixed[1] < 3.0
+
+
+def test_a_gap_counts_by_the_rate_it_is_a_gap_of():
+    """A gap of .1 between rare decisions is a larger injustice than between common ones."""
+    config, problem = problem_of(score="probability", gap_memory=0.0)
+    view = deployed(no_prior(), "accuracy")
+
+    def remembered(bias):
+        expert = Expert(
+            primal={"weight": jnp.array([1.0, 0.0]), "bias": jnp.array(bias)},
+            dual=jnp.zeros(1),
+            gap=jnp.zeros(1),
+        )
+        rows = rows_of([0, 0, 1, 1], [0, 1, 0, 1], [[0, 0], [0, 0], [0.5, 0], [0.5, 0]])
+        return float(take_step(problem, config, expert, rows, view, jnp.zeros(1)).gap[0])
+
+    low, high = 1 / (1 + np.exp([3.0, 2.5]))
+    np.testing.assert_allclose(remembered(-3.0), (high - low) / (high + low), rtol=1e-4)
+    assert remembered(-3.0) > remembered(0.0) > remembered(3.0) > 0

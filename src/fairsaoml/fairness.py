@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fairsaoml.types import Attribute, Batch, Constraint
+from fairsaoml.types import Attribute, Batch, Constraint, Gap
 
 __all__ = ["gap", "make_constraints", "sides"]
 
@@ -28,19 +28,21 @@ SMALLEST_DEVIATION = 0.1  # a constant score has no spread to stretch
 PREFIX = {None: "dp", 1: "tpr", 0: "fpr"}
 
 
-def gap(
-    scores: Float[Array, "row"], one: Float[Array, "row"], other: Float[Array, "row"]
-) -> tuple[Float[Array, ""], Bool[Array, ""]]:
-    """E[h | s'=1] - E[h | s'=0] from the row weights of the two sides, and whether both have rows.
+def gap(scores: Float[Array, "row"], one: Float[Array, "row"], other: Float[Array, "row"]) -> Gap:
+    """E[h | s'=1] - E[h | s'=0] from the row weights of the two sides, if both have rows.
 
     Its size is the paper's |mean((s' - p1) / (p1 (1 - p1)) h)| (Eq. 1).
 
     >>> one, other = jnp.array([1.0, 1.0, 0.0]), jnp.array([0.0, 0.0, 1.0])
-    >>> gap(jnp.array([1.0, 0.5, 0.5]), one, other)[0].item()
+    >>> gap(jnp.array([1.0, 0.5, 0.5]), one, other).value.item()
     0.25
     """
     known = (one.sum() > 0) & (other.sum() > 0)
-    return jnp.where(known, _mean(scores, one) - _mean(scores, other), 0.0), known
+    return Gap(
+        value=jnp.where(known, _mean(scores, one) - _mean(scores, other), 0.0),
+        known=known,
+        rate=_mean(scores, one + other),
+    )
 
 
 def _mean(scores: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
@@ -101,11 +103,11 @@ def make_constraints(
     def constraint(label: int | None, index: int, level: int) -> Constraint:
         name, levels = attributes[index]
 
-        def signed(
-            scores: Float[Array, "row"], batch: Batch
-        ) -> tuple[Float[Array, ""], Bool[Array, ""]]:
+        def signed(scores: Float[Array, "row"], batch: Batch) -> Gap:
             one, other = sides(batch, index, level, len(levels), label)
-            return gap(squash(scores, batch.weight), one, other)
+            found = gap(squash(scores, batch.weight), one, other)
+            # Logits are no rates: nothing is relative to their mean.
+            return found._replace(rate=jnp.full((), 0.5)) if score == "logit" else found
 
         def rows(batch: Batch) -> tuple[Float[Array, ""], Float[Array, ""]]:
             one, other = sides(batch, index, level, len(levels), label)

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from fairsaoml.config import LearnerConfig
 from fairsaoml.fairness import make_constraints
 from fairsaoml.models import make_model
 from fairsaoml.prior import Deployed, restore
-from fairsaoml.types import Batch, Key, Params, PrimalDual, Problem, Schema
+from fairsaoml.types import Batch, Gap, Key, Params, PrimalDual, Problem, Schema
 
 __all__ = [
     "Steps",
@@ -88,16 +88,13 @@ def evaluate(
     return problem.loss(logits, batch), jnp.stack(violation) if violation else jnp.zeros(0)
 
 
-def gaps(
-    problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed
-) -> tuple[Float[Array, "constraint"], Bool[Array, "constraint"]]:
-    """Signed gaps between groups in a draw, and which of them are known."""
+def gaps(problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed) -> Gap:
+    """Signed gaps between groups in a draw, one for each constraint."""
     restored = restore(batch, deployed.rate)
     found = [c.gap(logits + deployed.shift, restored) for c in problem.constraints]
     if not found:
-        return jnp.zeros(0), jnp.zeros(0, bool)
-    values, known = zip(*found, strict=True)
-    return jnp.stack(values), jnp.stack(known)
+        return Gap(value=jnp.zeros(0), known=jnp.zeros(0, bool), rate=jnp.zeros(0))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
 
 
 def lagrangian(

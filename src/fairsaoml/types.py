@@ -15,6 +15,7 @@ __all__ = [
     "Attribute",
     "Batch",
     "Constraint",
+    "Gap",
     "Learner",
     "Model",
     "PrimalDual",
@@ -76,22 +77,29 @@ class Model(NamedTuple):
     scores: Callable[[Params, Float[Array, "row feature"]], Float[Array, "row"]]  # logits
 
 
+class Gap(NamedTuple):
+    """A signed gap between two groups in a batch; unknown where one of them has no rows."""
+
+    value: Float[Array, "*constraint"]
+    known: Bool[Array, "*constraint"]
+    rate: Float[Array, "*constraint"]  # the mean of both groups together
+
+
 class Constraint(NamedTuple):
     """A smooth fairness function: a signed gap between groups, and how wide it may be.
 
-    `gap` also says whether it is known: a batch may lack a group. `rows` counts the rows on its two
-    sides. Scores are logits measured from the deployed threshold.
+    `rows` counts the rows on its two sides. Scores are logits measured from the deployed threshold.
     """
 
     name: str
-    gap: Callable[[Float[Array, "row"], Batch], tuple[Float[Array, ""], Bool[Array, ""]]]
+    gap: Callable[[Float[Array, "row"], Batch], Gap]
     rows: Callable[[Batch], tuple[Float[Array, ""], Float[Array, ""]]]
     tolerance: float
 
     def violation(self, scores: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
         """g = |gap| - tolerance; <= 0 is fair enough. Unknown: 0, and it pulls nowhere (D20)."""
-        gap, known = self.gap(scores, batch)
-        return jnp.where(known, jnp.abs(gap) - self.tolerance, 0.0)
+        gap = self.gap(scores, batch)
+        return jnp.where(gap.known, jnp.abs(gap.value) - self.tolerance, 0.0)
 
 
 class Problem(NamedTuple):

@@ -123,15 +123,16 @@ def wake(config: Config, experts: Mapping[int, Expert], t: int) -> dict[int, Exp
 def learn(problem: Problem, config: Config, expert: Expert, draw: Batch, prior: float) -> Expert:
     """One step of point 5: remember the gaps, then move theta and lambda by what is remembered.
 
-    gamma  <- m gamma + (1 - m) gap(theta), where the draw shows the gap
-    theta  <- project(theta - step grad [f + sum_i lambda_i sign(gamma_i) gap_i])
+    gamma  <- m gamma + (1 - m) gap(theta) / 2r, where the draw shows the gap
+    theta  <- project(theta - step grad [f + sum_i lambda_i sign(gamma_i) gap_i / 2r_i])
     lambda <- [lambda + step (|gamma| - tolerance - damping lambda)]_+
     """
     theta, dual = expert.theta, expert.dual
     gap = gaps_at(problem, theta, draw, prior)
     m = config.gap_memory
-    gamma = np.where(gap.known, m * expert.gamma + (1 - m) * gap.value, expert.gamma)
-    descent = priced_gradient(problem, theta, dual * np.sign(gamma), gap, draw)
+    twice = 2 * np.clip(gap.rate, 0.01, 0.99)  # the rate r is a constant in the gradient
+    gamma = np.where(gap.known, m * expert.gamma + (1 - m) * gap.value / twice, expert.gamma)
+    descent = priced_gradient(problem, theta, dual * np.sign(gamma) / twice, gap, draw)
     ascent = np.abs(gamma) - problem.tolerance - config.dual_damping * dual
     return expert._replace(
         theta=project(theta - config.primal_step * descent, config.radius),

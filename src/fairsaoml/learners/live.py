@@ -24,6 +24,8 @@ from fairsaoml.types import Batch, Key, Learner, Params, Problem, RoundInfo
 
 __all__ = ["LiveConfig", "State", "learn", "live"]
 
+SMALLEST_RATE = 0.01  # of decisions, below which gaps are not enlarged further
+
 PerLevel = Float[Array, "level"]
 
 
@@ -33,8 +35,8 @@ class LiveConfig(IntervalConfig):
 
     constraints: str = setting("eo", one_of(*NOTIONS), "fairness asked for")
     score: str = setting("decision", one_of(*SCORES), "what the smooth gap is taken of")
-    primal_step: float = setting(0.15, number(0), "step of theta, the same at every level")
-    dual_step: float = setting(0.5, number(0), "step of lambda")
+    primal_step: float = setting(0.2, number(0), "step of theta, the same at every level")
+    dual_step: float = setting(0.7, number(0), "step of lambda")
     combiner: str = setting(
         "discounted-hedge",
         one_of("discounted-hedge", "ada-normal-hedge", "luo-schapire", "uniform"),
@@ -92,11 +94,11 @@ def live(problem: Problem, config: LiveConfig) -> Learner:
 
     def adapt(state: State, support: Batch) -> State:
         deployed = prior.deployed(state.prior, config.decision)
-        believed = trust(problem, config, support)
+        uncertain = uncertainty(problem, support)
 
         def once(learning: Expert, _: None) -> tuple[Expert, None]:
             return jax.vmap(
-                lambda one: take_step(problem, config, one, support, deployed, believed)
+                lambda one: take_step(problem, config, one, support, deployed, uncertain)
             )(learning), None
 
         pairs, _ = jax.lax.scan(once, state.bank.pair, None, length=config.meta_iterations)
@@ -192,16 +194,18 @@ def learn(
     sizes = Sizes(support=config.support, query=0)
 
     def with_present(present: int, pairs: Expert) -> Expert:
-        def one_step(expert: Expert, draws: Draws, believed: Array, iteration: Array) -> Expert:
+        def one_step(expert: Expert, draws: Draws, uncertain: Array, iteration: Array) -> Expert:
             rows = buffers.take_support(*draws, iteration, sizes)
-            return take_step(problem, config, expert, rows, deployed, believed)
+            return take_step(problem, config, expert, rows, deployed, uncertain)
 
         def iterate(learning: Expert, iteration: Array) -> tuple[Expert, None]:
-            moved = jax.vmap(one_step, in_axes=(0, 0, 0, None))(learning, mine, believed, iteration)
+            moved = jax.vmap(one_step, in_axes=(0, 0, 0, None))(
+                learning, mine, uncertain, iteration
+            )
             return moved, None
 
         mine = experts.before(draws, present)
-        believed = jax.vmap(lambda sample: trust(problem, config, buffers.everything(sample)))(
+        uncertain = jax.vmap(lambda sample: uncertainty(problem, buffers.everything(sample)))(
             mine.samples
         )
         iterations = jnp.arange(config.meta_iterations)
@@ -214,16 +218,23 @@ def learn(
     return experts.branch_on_prefix(present_count, levels, with_present, pairs)
 
 
-def trust(problem: Problem, config: LiveConfig, rows: Batch) -> Float[Array, "constraint"]:
-    """How much of a gap seen in these rows is believed: c = t^2 / (t^2 + se^2).
+def uncertainty(problem: Problem, rows: Batch) -> Float[Array, "constraint"]:
+    """1/n + 1/n' for the two sides of each constraint: what a gap's variance is proportional to."""
+    counts = [c.rows(rows) for c in problem.constraints]
+    found = [1 / jnp.maximum(one, 1.0) + 1 / jnp.maximum(two, 1.0) for one, two in counts]
+    return jnp.stack(found) if found else jnp.zeros(0)
+
+
+def trust(
+    config: LiveConfig, uncertain: Float[Array, "constraint"], rate: Float[Array, "constraint"]
+) -> Float[Array, "constraint"]:
+    """How much of a relative gap is believed: c = t^2 / (t^2 + se^2).
 
     The posterior mean of a gap that is, before looking, of size t = `gap_scale`, and that rows of
-    standard error se (at most sqrt(1/n + 1/n') / 2 for scores in [0, 1]) then show. A group of a
-    few rows can show any gap; to chase it costs accuracy and helps nobody.
+    standard error se then show: se^2 = (1 - r) / 4r (1/n + 1/n') at rate r. A group of a few rows
+    can show any gap; to chase it costs accuracy and helps nobody.
     """
-    counts = [c.rows(rows) for c in problem.constraints]
-    found = [0.25 / jnp.maximum(one, 1.0) + 0.25 / jnp.maximum(two, 1.0) for one, two in counts]
-    variance = jnp.stack(found) if found else jnp.zeros(0)
+    variance = uncertain * (1 - rate) / (4 * rate)
     return config.gap_scale**2 / (config.gap_scale**2 + variance)
 
 
@@ -233,7 +244,7 @@ def take_step(
     expert: Expert,
     rows: Batch,
     deployed: Deployed,
-    believed: Float[Array, "constraint"],
+    uncertain: Float[Array, "constraint"],
 ) -> Expert:
     """One primal-dual step in which the gap's sign and size are remembered, not believed.
 
@@ -247,12 +258,14 @@ def take_step(
 
     def objective(primal: Params) -> tuple[Float[Array, ""], Float[Array, "constraint"]]:
         logits = problem.model.scores(primal, rows.x)
-        seen, known = gaps(problem, logits, rows, deployed)
-        new = config.gap_memory * expert.gap + (1 - config.gap_memory) * believed * seen
-        remembered = jax.lax.stop_gradient(jnp.where(known, new, expert.gap))
-        return problem.loss(logits, rows) + jnp.dot(
-            expert.dual * jnp.sign(remembered), seen
-        ), remembered
+        gap = gaps(problem, logits, rows, deployed)
+        rate = jax.lax.stop_gradient(jnp.clip(gap.rate, SMALLEST_RATE, 1 - SMALLEST_RATE))
+        relative = gap.value / (2 * rate)
+        seen = trust(config, uncertain, rate) * relative
+        new = config.gap_memory * expert.gap + (1 - config.gap_memory) * seen
+        remembered = jax.lax.stop_gradient(jnp.where(gap.known, new, expert.gap))
+        price = expert.dual * jnp.sign(remembered)
+        return problem.loss(logits, rows) + jnp.dot(price, relative), remembered
 
     gradient, remembered = jax.grad(objective, has_aux=True)(expert.primal)
     violation = jnp.abs(remembered) - tolerance
