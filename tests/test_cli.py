@@ -17,6 +17,7 @@ import pytest
 
 import tiny
 from fairsaoml.cli.progress import progress
+from fairsaoml.cli.tables import print_summary
 from fairsaoml.learners import registry
 from fairsaoml.streams.catalog import CATALOG
 from fairsaoml.streams.synthetic import synthetic
@@ -411,3 +412,13 @@ def test_ctrl_c_finishes_the_round_saves_and_exits_130(tmp_path):
     assert f"stopped after round {last}; go on with `fairsaoml run --resume {folder}`" in err
     assert "Traceback" not in err
     assert not (folder / "summary.json").exists()
+
+
+@pytest.mark.parametrize(("rate", "told"), [(0.001, True), (0.4, False), (0.999, True)])
+def test_a_learner_that_decides_the_same_for_everyone_is_not_passed_over(rate, told, capsys):
+    block = {
+        "pooled": dict.fromkeys(("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio"), 0.9)
+        | {"positive_rate": rate}
+    }
+    print_summary({"learner": "l", "stream": "s", "seeds": [0], "overall": block, "domains": []})
+    assert ("decision=balanced" in capsys.readouterr().out) == told

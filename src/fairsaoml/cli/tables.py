@@ -7,6 +7,7 @@ from rich.table import Table
 
 __all__ = ["print_rows", "print_summary"]
 
+ONE_SIDED = 0.02  # a share of decisions below this, or above its complement, is worth a word
 RULE = 0.8  # the "80 % rule" a ratio is held against
 
 
@@ -40,6 +41,14 @@ def print_summary(summary: dict[str, Any]) -> None:
         add(domain["name"] or "last ten", domain["last"], best)
     console = Console()
     console.print(table)
+    decided = summary["overall"]["pooled"]["positive_rate"]
+    if decided is not None and not ONE_SIDED <= decided <= 1 - ONE_SIDED:
+        console.print(
+            f"{decided:.1%} of all decisions are positive. For rare or common labels, "
+            "--set decision=balanced puts the threshold at the base rate.",
+            style="yellow",
+            highlight=False,
+        )
     seeds = len(summary["seeds"])
     console.print(
         f"Domains: their last ten rounds. Pooled over {seeds} seed{'s' * (seeds > 1)}. "
