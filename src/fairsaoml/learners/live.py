@@ -253,6 +253,9 @@ def take_step(
     primal that believes its sign is pushed to and fro. The running mean of the *signed* gap has
     neither flaw: theta descends f + sum_i lambda_i sign(mean gap_i) gap_i, lambda ascends
     |mean gap_i| - tolerance.
+
+    Gaps are relative: divided by twice the rate they are gaps of, held fixed. The 80 % rule is
+    about ratios, and .02 is little between rates of .5 and much between rates of .03.
     """
     tolerance = jnp.asarray([c.tolerance for c in problem.constraints], jnp.float32)
 
