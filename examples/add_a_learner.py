@@ -11,7 +11,7 @@ from typing import Any
 
 from fairsaoml import open_stream, prequential
 from fairsaoml.checks import check_learner
-from fairsaoml.config import LearnerConfig, number, setting
+from fairsaoml.config import DrawingConfig, number, setting
 from fairsaoml.learners.registry import Entry
 from fairsaoml.primal_dual import Steps, make_problem, primal_dual_step
 from fairsaoml.prior import Deployed
@@ -20,7 +20,7 @@ from fairsaoml.types import Batch, Learner, PrimalDual, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class SteadyConfig(LearnerConfig):
+class SteadyConfig(DrawingConfig):
     """Settings of the steady learner, besides those that all share."""
 
     primal_step: float = setting(0.2, number(0), "step of theta, for ever the same")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fairsaoml.config import IntervalConfig, LearnerConfig
 from fairsaoml.errors import ConfigError
 from fairsaoml.learners import registry
+from fairsaoml.learners.live import LiveConfig
 
 CONFIGS = {name: entry.config for name, entry in registry.LEARNERS.items()}
 
@@ -77,8 +78,8 @@ def test_settings_survive_json(settings):
 )
 def test_a_value_out_of_its_rule_is_an_error_that_says_what_was_expected(setting, value):
     with pytest.raises(ConfigError) as caught:
-        IntervalConfig.from_dict({setting: value})
-    [rule] = [item.metadata["rule"] for item in fields(IntervalConfig) if item.name == setting]
+        LiveConfig.from_dict({setting: value})
+    [rule] = [item.metadata["rule"] for item in fields(LiveConfig) if item.name == setting]
     assert str(caught.value).startswith(f"{setting} must be {rule.expected}; got ")
 
 

@@ -11,6 +11,7 @@ from fairsaoml.config import IntervalConfig
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.fairness import make_constraints
 from fairsaoml.learners import registry
+from fairsaoml.learners.live import LiveConfig
 from fairsaoml.primal_dual import make_problem
 from fairsaoml.streams.stream import Stream
 from fairsaoml.types import Attribute, Batch, PrimalDual, Problem, Schema, Task
@@ -86,7 +87,7 @@ def test_the_roll_of_a_round(horizon, round, present, awake):
 
 
 def test_a_waking_levels_sample_holds_this_round_only_and_a_sleepers_its_whole_interval():
-    config = IntervalConfig(capacity=64, horizon=4)
+    config = LiveConfig(capacity=64, horizon=4)
     samples = experts.samples_of(config, SCHEMA, levels=2)
     for number, awake in ((1, [True, True]), (2, [True, False])):
         batch = rows(seed=number)._replace(x=jnp.full((20, 2), float(number)))

@@ -15,8 +15,8 @@ import pytest
 from fairsaoml import buffers, experts, prior
 from fairsaoml.learners import registry
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Terms, learn
-from fairsaoml.learners.live import mixture_logit
 from fairsaoml.primal_dual import Steps, make_problem
+from fairsaoml.skeletons.mixture import mixture_logit
 from fairsaoml.types import Attribute, Batch, PrimalDual, Schema
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))

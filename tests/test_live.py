@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.learners.live import Expert, LiveConfig, mixture_logit, take_step, trust, uncertainty
+from fairsaoml.belief import trust, uncertainty
+from fairsaoml.learners.live import Expert, LiveConfig, take_step
 from fairsaoml.primal_dual import make_problem
 from fairsaoml.prior import deployed, no_prior
+from fairsaoml.skeletons.mixture import mixture_logit
 from fairsaoml.types import Attribute, Batch, Schema
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("g", ("x", "y")),))
@@ -30,7 +32,7 @@ def problem_of(**settings):
 
 def trust_in(rows, rate=0.5, **settings):
     config, problem = problem_of(**settings)
-    return trust(config, uncertainty(problem, rows), jnp.array([rate]))
+    return trust(config.gap_scale, uncertainty(problem, rows), jnp.array([rate]))
 
 
 def test_trust_is_the_posterior_share_of_a_gap_given_the_rows_of_both_sides():

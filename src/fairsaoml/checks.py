@@ -47,6 +47,7 @@ SMALL = {
     "query": 4,
     "meta_iterations": 2,
     "tasks_kept": 3,
+    "newton_steps": 2,
 }
 
 
@@ -63,9 +64,11 @@ class Subject:
 
     def __init__(self, name: str, entry: Entry, horizon: int | None = HORIZON) -> None:
         self.name, self.entry = name, entry
-        known = {item.name for item in fields(entry.config)}
+        rules = {item.name: item.metadata["rule"] for item in fields(entry.config)}
         settings = {**SMALL, "horizon": horizon}
-        self.config = entry.config.from_dict({k: v for k, v in settings.items() if k in known})
+        self.config = entry.config.from_dict(
+            {k: v for k, v in settings.items() if k in rules and rules[k].holds(v)}
+        )
         self.problem = make_problem(self.config, SCHEMA)
         self.learner = entry.factory(self.problem, self.config)
         self.traces: dict[int, int] = {}  # by padding

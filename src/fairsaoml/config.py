@@ -12,9 +12,11 @@ from typing import Any, NamedTuple, Self
 from fairsaoml.errors import ConfigError, closest
 
 __all__ = [
+    "DrawingConfig",
     "IntervalConfig",
     "LearnerConfig",
     "Settings",
+    "damping",
     "integer",
     "number",
     "one_of",
@@ -118,6 +120,13 @@ class Settings:
         }
 
 
+def damping() -> Any:
+    """The setting `dual_damping` of those who move a dual by steps."""
+    return setting(
+        0.001, number(0), "delta: keeps the dual from growing; too much switches fairness off"
+    )
+
+
 DECISIONS = ("accuracy", "balanced")
 SCORES = ("probability", "decision", "logit")
 NOTIONS = ("none", "dp", "eop", "eo", "dp+eo")
@@ -125,7 +134,7 @@ NOTIONS = ("none", "dp", "eop", "eo", "dp+eo")
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig(Settings):
-    """What every learner shares: the problem it solves and the rows it looks at (D26)."""
+    """What every learner shares: the problem it solves (D26)."""
 
     model: str = setting("mlp", one_of("mlp", "logistic"), "the scoring function")
     hidden: tuple[int, ...] = setting((40, 40), widths(), "widths of the mlp's hidden layers")
@@ -144,12 +153,18 @@ class LearnerConfig(Settings):
     prior_discount: float = setting(
         0.7, number(0, 1), "memory of the class prior from task to task"
     )
-    meta_iterations: int = setting(20, integer(1), "gradient samples taken from each round")
-    support: int = setting(100, integer(1), "rows per class of a support draw")
-    capacity: int = setting(1000, integer(2), "rows per class an interval's sample holds")
     radius: float | None = setting(
         None, optional(number(1e-6)), "l2 ball the parameters are projected onto"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawingConfig(LearnerConfig):
+    """What learners that take steps on draws of rows share."""
+
+    meta_iterations: int = setting(20, integer(1), "gradient samples taken from each round")
+    support: int = setting(100, integer(1), "rows per class of a support draw")
+    capacity: int = setting(1000, integer(2), "rows per class an interval's sample holds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +173,3 @@ class IntervalConfig(LearnerConfig):
 
     base: int = setting(2, integer(2), "interval lengths are its powers")
     horizon: int | None = setting(None, optional(integer(1)), "number of rounds, if it is known")
-    dual_damping: float = setting(
-        0.001, number(0), "delta: keeps the dual from growing; too much switches fairness off"
-    )

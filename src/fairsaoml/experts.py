@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, intervals, weights
 from fairsaoml.buffers import Buffer, Shuffle
-from fairsaoml.config import IntervalConfig
+from fairsaoml.config import DrawingConfig, IntervalConfig
 from fairsaoml.fairness import sides
 from fairsaoml.types import Batch, Key, Problem, Schema
 
@@ -36,6 +36,7 @@ __all__ = [
     "joined",
     "keep_finite",
     "mixture",
+    "of_those_present",
     "pinned_rounds",
     "roll_call",
     "room_for",
@@ -95,7 +96,7 @@ def storage(config: IntervalConfig) -> int:
     return intervals.level_count(config.horizon, config.base)
 
 
-def samples_of(config: IntervalConfig, schema: Schema, levels: int) -> Buffer:
+def samples_of(config: DrawingConfig, schema: Schema, levels: int) -> Buffer:
     """An empty sample for every level's interval."""
     features, attributes = len(schema.features), len(schema.attributes)
     return spread(buffers.empty(config.capacity, features, attributes), levels)
@@ -256,6 +257,16 @@ def branch_on_prefix(count: Int[Array, ""], levels: int, body: Callable, *operan
     """
     branches = [partial(body, prefix) for prefix in range(1, levels + 1)]
     return jax.lax.switch(count - 1, branches, *operands)
+
+
+def of_those_present(
+    config: IntervalConfig, present_count: Int[Array, ""], body: Callable, pairs: Any
+) -> Any:
+    """body(present, pairs): all levels of a known horizon, else only those that have joined."""
+    levels = jax.tree.leaves(pairs)[0].shape[0]
+    if config.horizon is not None:
+        return body(levels, pairs)
+    return branch_on_prefix(present_count, levels, body, pairs)
 
 
 def draw_round(key: Key, batch: Batch, capacity: int) -> Draws:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from fairsaoml.types import Attribute, Batch, Constraint, Gap
 
-__all__ = ["gap", "make_constraints", "sides"]
+__all__ = ["gap", "make_constraints", "sharpness", "sides"]
 
 # notion -> the labels it conditions on; None is "any label"
 CONDITIONS: dict[str, tuple[int | None, ...]] = {
@@ -71,11 +71,19 @@ def as_decision(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Flo
     least SPREAD, whatever the stream. It is held fixed in gradients: to spread the scores is no
     way to be fair.
     """
+    return jax.nn.sigmoid(jax.lax.stop_gradient(sharpness(logits, weight)) * logits)
+
+
+def sharpness(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
+    """What scores are multiplied by, at least 1, to spread by SPREAD.
+
+    >>> sharpness(jnp.array([1.0, -1.0]), jnp.ones(2)).item()
+    3.0
+    """
     total = jnp.where(weight.sum() > 0, weight.sum(), 1.0)
     mean = (weight * logits).sum() / total
     deviation = jnp.sqrt((weight * (logits - mean) ** 2).sum() / total)
-    sharpness = jnp.maximum(SPREAD / jnp.maximum(deviation, SMALLEST_DEVIATION), 1.0)
-    return jax.nn.sigmoid(jax.lax.stop_gradient(sharpness) * logits)
+    return jnp.maximum(SPREAD / jnp.maximum(deviation, SMALLEST_DEVIATION), 1.0)
 
 
 # What the smooth gap is taken of, from logits and row weights.

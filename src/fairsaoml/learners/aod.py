@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fairsaoml import intervals, weights
-from fairsaoml.config import LearnerConfig, integer, number, one_of, optional, setting
+from fairsaoml.config import DrawingConfig, integer, number, one_of, optional, setting
 from fairsaoml.experts import FIRST_LEVELS
 from fairsaoml.skeletons.averaged import PerLevel, Presence, Rules, averaged
 from fairsaoml.types import Learner, Problem
@@ -35,7 +35,7 @@ __all__ = ["AODConfig", "Credit", "aod"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AODConfig(LearnerConfig):
+class AODConfig(DrawingConfig):
     """Settings of AOD; the defaults are the same for every stream."""
 
     constraints: str = setting("none", one_of("none"), "it knows no fairness")

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fairsaoml import intervals, weights
-from fairsaoml.config import LearnerConfig, integer, number, one_of, optional, setting
+from fairsaoml.config import DrawingConfig, integer, number, one_of, optional, setting
 from fairsaoml.experts import FIRST_LEVELS
 from fairsaoml.skeletons.averaged import PerLevel, Presence, Rules, averaged
 from fairsaoml.types import Learner, Problem
@@ -41,7 +41,7 @@ BASE = 2  # of the doubling cover
 
 
 @dataclass(frozen=True, kw_only=True)
-class CBCEConfig(LearnerConfig):
+class CBCEConfig(DrawingConfig):
     """Settings of CBCE; the defaults are the same for every stream."""
 
     constraints: str = setting("none", one_of("none"), "it knows no fairness")

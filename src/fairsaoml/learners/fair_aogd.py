@@ -26,7 +26,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml.config import LearnerConfig, number, setting
+from fairsaoml.config import DrawingConfig, number, setting
 from fairsaoml.primal_dual import descent, evaluate, move, project
 from fairsaoml.prior import Deployed
 from fairsaoml.skeletons.one_pair import one_pair
@@ -38,7 +38,7 @@ DAMPING_SCALE = 6.0  # the 6 in 6 R G / t^b
 
 
 @dataclass(frozen=True, kw_only=True)
-class FairAOGDConfig(LearnerConfig):
+class FairAOGDConfig(DrawingConfig):
     """Settings of FairAOGD; the defaults are the same for every stream."""
 
     domain_bound: float = setting(0.17, number(1e-6), "R: scale of the domain")

@@ -22,7 +22,7 @@ regret and O(sqrt(T log T)) violation are for convex-concave problems.
 
 from dataclasses import dataclass
 
-from fairsaoml.config import number, setting
+from fairsaoml.config import damping, number, setting
 from fairsaoml.primal_dual import Steps
 from fairsaoml.skeletons.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
 from fairsaoml.types import Learner, Problem
@@ -36,9 +36,7 @@ class FairFMLConfig(MetaLeaderConfig):
 
     inner_dual_step: float = setting(0.1, number(0), "step of lambda in adaptation")
     meta_dual_step: float = setting(0.1, number(0), "eta_dual: step of the meta lambda")
-    dual_damping: float = setting(
-        0.01, number(0), "delta: keeps the dual from growing; too much switches fairness off"
-    )
+    dual_damping: float = damping()
 
 
 def fair_fml(problem: Problem, config: FairFMLConfig) -> Learner:

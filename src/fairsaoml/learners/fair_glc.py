@@ -28,7 +28,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml.config import LearnerConfig, number, setting
+from fairsaoml.config import DrawingConfig, number, setting
 from fairsaoml.primal_dual import descent, evaluate, move, project
 from fairsaoml.prior import Deployed
 from fairsaoml.skeletons.one_pair import one_pair
@@ -38,7 +38,7 @@ __all__ = ["FairGLCConfig", "Sequences", "fair_glc", "sequences"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FairGLCConfig(LearnerConfig):
+class FairGLCConfig(DrawingConfig):
     """Settings of FairGLC; the defaults are the same for every stream."""
 
     convexity: float = setting(0.3, number(1e-6), "H: modulus of strong convexity")

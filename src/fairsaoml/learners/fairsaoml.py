@@ -17,7 +17,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, experts, intervals, prior
 from fairsaoml.buffers import Buffer, Sizes
-from fairsaoml.config import IntervalConfig, integer, number, one_of, setting
+from fairsaoml.config import (
+    DrawingConfig,
+    IntervalConfig,
+    damping,
+    integer,
+    number,
+    one_of,
+    setting,
+)
 from fairsaoml.experts import Bank, Draws
 from fairsaoml.primal_dual import (
     Steps,
@@ -36,7 +44,7 @@ PerLevel = Float[Array, "level"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FairSAOMLConfig(IntervalConfig):
+class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     """Settings of the paper's learner; the defaults are the same for every stream (D26)."""
 
     query: int = setting(100, integer(1), "rows per class of a query draw")
@@ -45,6 +53,7 @@ class FairSAOMLConfig(IntervalConfig):
     inner_dual_step: float = setting(0.1, number(0), "dual eta of an interval of length 1")
     meta_primal_step: float = setting(0.1, number(0), "eta 1")
     meta_dual_step: float = setting(0.1, number(0), "eta 2")
+    dual_damping: float = damping()
     steps: str = setting("scaled", one_of("scaled", "paper"), "eta as set, or S / G (D8)")
     meta_gradient: str = setting(
         "exact", one_of("exact", "first-order", "stale"), "which theta it is taken at (D3)"

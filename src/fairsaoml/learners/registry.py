@@ -18,6 +18,7 @@ from fairsaoml.learners.fair_glc import FairGLCConfig, fair_glc
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.live import LiveConfig, live
 from fairsaoml.learners.mask_ftml import MaskFTMLConfig, mask_ftml
+from fairsaoml.learners.newton import NewtonConfig, newton
 from fairsaoml.primal_dual import make_problem
 from fairsaoml.types import Learner, Problem, Schema
 
@@ -41,6 +42,12 @@ LEARNERS: dict[str, Entry] = {
         LiveConfig,
         live,
         "experts on geometric intervals that all keep learning; their mixture decides",
+        "this project; docs/explanation.md",
+    ),
+    "fairsaoml-newton": Entry(
+        NewtonConfig,
+        newton,
+        "live experts of a linear model that solve their interval instead of stepping towards it",
         "this project; docs/explanation.md",
     ),
     "fairsaoml": Entry(

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, experts, prior
 from fairsaoml.buffers import Sizes
-from fairsaoml.config import LearnerConfig
+from fairsaoml.config import DrawingConfig
 from fairsaoml.experts import Draws
 from fairsaoml.primal_dual import move, project
 from fairsaoml.prior import Prior
@@ -57,7 +57,7 @@ class State(NamedTuple):
     round: Int[Array, ""]  # the last one learned from
 
 
-def averaged(problem: Problem, config: LearnerConfig, rules: Rules) -> Learner:
+def averaged(problem: Problem, config: DrawingConfig, rules: Rules) -> Learner:
     """A learner that deploys the weighted average of its experts' parameters."""
 
     def init(key: Key) -> State:
@@ -128,7 +128,7 @@ def averaged(problem: Problem, config: LearnerConfig, rules: Rules) -> Learner:
 
 
 def gains(
-    problem: Problem, config: LearnerConfig, state: State, draws: Draws
+    problem: Problem, config: DrawingConfig, state: State, draws: Draws
 ) -> Float[Array, "draw level"]:
     """Loss of the average minus loss of each expert, on every draw, before anyone learns from it.
 
@@ -150,7 +150,7 @@ def gains(
 
 
 def learn(
-    problem: Problem, config: LearnerConfig, primal: Params, draws: Draws, steps: PerLevel
+    problem: Problem, config: DrawingConfig, primal: Params, draws: Draws, steps: PerLevel
 ) -> Params:
     """Every expert descends the loss of every draw, with its own step size."""
 
@@ -161,7 +161,7 @@ def learn(
 
 
 def descend(
-    problem: Problem, config: LearnerConfig, primal: Params, rows: Batch, steps: PerLevel
+    problem: Problem, config: DrawingConfig, primal: Params, rows: Batch, steps: PerLevel
 ) -> Params:
     """One step of online gradient descent for each expert."""
 
@@ -174,7 +174,7 @@ def descend(
     return jax.vmap(one)(primal, steps)
 
 
-def draw_rows(config: LearnerConfig, draws: Draws, iteration: Int[Array, ""]) -> Batch:
+def draw_rows(config: DrawingConfig, draws: Draws, iteration: Int[Array, ""]) -> Batch:
     """One draw of this round's rows."""
     sizes = Sizes(support=config.support, query=0)
     return buffers.take_support(draws.samples, draws.order, iteration, sizes)

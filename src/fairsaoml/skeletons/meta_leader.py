@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from fairsaoml import experts, prior, task_memory
 from fairsaoml.buffers import Sizes
-from fairsaoml.config import LearnerConfig, integer, number, one_of, setting
+from fairsaoml.config import DrawingConfig, integer, number, one_of, setting
 from fairsaoml.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
 from fairsaoml.prior import Deployed, Prior
 from fairsaoml.skeletons.deployed import alone, decision_by
@@ -24,7 +24,7 @@ __all__ = ["MetaLeaderConfig", "MetaSteps", "State", "learn", "meta_leader"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetaLeaderConfig(LearnerConfig):
+class MetaLeaderConfig(DrawingConfig):
     """What the followers of the meta leader share."""
 
     capacity: int = setting(400, integer(2), "rows per class kept of a task")

@@ -12,7 +12,7 @@ from jaxtyping import Array, Int
 
 from fairsaoml import buffers, experts, prior
 from fairsaoml.buffers import Sizes
-from fairsaoml.config import LearnerConfig
+from fairsaoml.config import DrawingConfig
 from fairsaoml.experts import Draws
 from fairsaoml.primal_dual import evaluate, start
 from fairsaoml.prior import Deployed, Prior
@@ -34,7 +34,7 @@ class State(NamedTuple):
     pinned: Int[Array, ""]  # rounds in a row with a violation and no price (D14)
 
 
-def one_pair(problem: Problem, config: LearnerConfig, move: Move) -> Learner:
+def one_pair(problem: Problem, config: DrawingConfig, move: Move) -> Learner:
     """A learner that is one pair, moved by `move` once for every draw."""
 
     def init(key: Key) -> State:
@@ -68,7 +68,7 @@ def one_pair(problem: Problem, config: LearnerConfig, move: Move) -> Learner:
 
 
 def learn(
-    config: LearnerConfig,
+    config: DrawingConfig,
     move: Move,
     round: Int[Array, ""],
     pair: PrimalDual,
