@@ -1,0 +1,186 @@
+"""Confidence intervals for gaps between groups that stay defined however small a group is.
+
+Two groups' rates are compared by score intervals, which need no correction at 0 of n or n of n:
+their difference by Newcombe's hybrid of two Wilson intervals, their ratio by Koopman's, all ratios
+that a score test does not reject. Both are among those that Fagerland, Lydersen and Laake (2015)
+recommend for two independent proportions.
+
+Fairlearn's gap is that of the two most different groups, and which two these are is itself found
+in the data. So every pair has its interval, at a level corrected for their number (Bonferroni):
+when all of them hold, the largest gap lies between the largest lower end and the largest upper
+end. Of a group without rows nothing is known, so its gaps may be anything: that widens the one
+end only, and what is known of the other groups still stands.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import NormalDist
+from typing import NamedTuple
+
+from fairsaoml.errors import ConfigError
+
+__all__ = [
+    "Interval",
+    "Share",
+    "difference_interval",
+    "largest_difference_interval",
+    "ratio_interval",
+    "smallest_ratio_interval",
+    "wilson",
+]
+
+HALVINGS = 60  # of the bracket around an end of Koopman's interval: to the last digit
+
+
+class Share(NamedTuple):
+    """So many of so many."""
+
+    part: int
+    whole: int
+
+    @property
+    def rate(self) -> float:
+        """Only of a group that has rows."""
+        return self.part / self.whole
+
+
+class Interval(NamedTuple):
+    """From low to high, both included."""
+
+    low: float
+    high: float
+
+
+def wilson(share: Share, level: float = 0.95) -> Interval:
+    """All rates that a score test does not reject (Wilson, 1927).
+
+    >>> low, high = wilson(Share(0, 10))
+    >>> print(f"{low:.4f} {high:.4f}")  # nobody of ten: still up to 28 %
+    0.0000 0.2775
+    """
+    z = _deviations(level)
+    part, whole = share
+    if not whole:
+        return Interval(low=0.0, high=1.0)
+    middle = part + z * z / 2
+    width = z * math.sqrt(part * (whole - part) / whole + z * z / 4)
+    total = whole + z * z
+    # The ends at 0 and n are exactly 0 and 1; rounding must not say otherwise.
+    return Interval(
+        low=(middle - width) / total if part else 0.0,
+        high=(middle + width) / total if part < whole else 1.0,
+    )
+
+
+def difference_interval(one: Share, other: Share, level: float = 0.95) -> Interval:
+    """For the first rate minus the second (Newcombe, 1998, method 10).
+
+    >>> low, high = difference_interval(Share(56, 70), Share(48, 80))  # Newcombe's first example
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.0524 0.3339
+    """
+    if not (one.whole and other.whole):
+        return Interval(low=-1.0, high=1.0)
+    first, second = wilson(one, level), wilson(other, level)
+    difference = one.rate - other.rate
+    return Interval(
+        low=difference - math.hypot(one.rate - first.low, second.high - other.rate),
+        high=difference + math.hypot(first.high - one.rate, other.rate - second.low),
+    )
+
+
+def ratio_interval(one: Share, other: Share, level: float = 0.95) -> Interval:
+    """For the first rate over the second (Koopman, 1984); the upper end may be infinity.
+
+    >>> low, high = ratio_interval(Share(36, 40), Share(16, 80))  # Koopman's own example
+    >>> print(f"{low:.2f} {high:.2f}")
+    2.94 7.15
+    >>> ratio_interval(Share(0, 10), Share(0, 10))
+    Interval(low=0.0, high=inf)
+    """
+    # The same hypothesis, the same test: the lower end is the other ratio's upper end, inverted.
+    return Interval(
+        low=1 / _highest_ratio(other, one, level), high=_highest_ratio(one, other, level)
+    )
+
+
+def largest_difference_interval(groups: Sequence[Share], level: float = 0.95) -> Interval:
+    """For the highest rate of two or more groups minus the lowest.
+
+    >>> low, high = largest_difference_interval([Share(9, 10), Share(3, 10)])
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.1705 0.8090
+    >>> low, high = largest_difference_interval([Share(9, 10), Share(3, 10), Share(0, 0)])
+    >>> print(f"{low:.4f} {high:.4f}")  # the third group may be like any of them, or quite other
+    0.1705 1.0000
+    """
+    found = [difference_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)]
+    return Interval(
+        low=max(max(0.0, low, -high) for low, high in found),
+        high=max(max(high, -low) for low, high in found),
+    )
+
+
+def smallest_ratio_interval(groups: Sequence[Share], level: float = 0.95) -> Interval:
+    """For the lowest rate of two or more groups over the highest: within 0 and 1.
+
+    >>> low, high = smallest_ratio_interval([Share(36, 40), Share(16, 80)])
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.1398 0.3402
+    """
+    found = [ratio_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)]
+    return Interval(
+        low=min(min(low, 1 / high) for low, high in found),
+        # Where a pair may be equal, its ratio may be 1.
+        high=min(high if high < 1 else 1 / low if low > 1 else 1.0 for low, high in found),
+    )
+
+
+def _each(groups: Sequence[Share], level: float) -> float:
+    """The level of each pair's interval at which all hold together at `level` (Bonferroni)."""
+    # A pair with an empty group has an interval that cannot fail, so it costs the others nothing.
+    pairs = math.comb(sum(group.whole > 0 for group in groups), 2)
+    return 1 - (1 - level) / max(pairs, 1)
+
+
+def _deviations(level: float) -> float:
+    """How many standard deviations hold so much of the normal distribution.
+
+    >>> print(f"{_deviations(0.95):.4f}")
+    1.9600
+    """
+    if not 0 < level < 1:
+        raise ConfigError(f"expected a level between 0 and 1, got {level}; .95 is usual")
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def _highest_ratio(one: Share, other: Share, level: float) -> float:
+    """The largest ratio of the first rate to the second that a score test does not reject."""
+    z = _deviations(level)
+    if not (one.whole and other.part):
+        return math.inf
+    # The score falls as the ratio grows, from 0 at the ratio observed.
+    rejected = max(one.rate / other.rate, 1 / (one.whole * other.whole))
+    while _score(one, other, rejected) > -z:
+        rejected *= 2
+    kept = rejected / 2 if one.part else 0.0
+    for _ in range(HALVINGS):
+        middle = (kept + rejected) / 2
+        if _score(one, other, middle) > -z:
+            kept = middle
+        else:
+            rejected = middle
+    return kept
+
+
+def _score(one: Share, other: Share, ratio: float) -> float:
+    """How far the rates are from `first = ratio * second`, in standard deviations under it."""
+    # The second rate's likeliest value if so: the smaller root of a square equation.
+    half = (ratio * (one.whole + other.part) + one.part + other.whole) / 2
+    parts, wholes = one.part + other.part, one.whole + other.whole
+    second = parts / (half + math.sqrt(max(half * half - ratio * wholes * parts, 0.0)))
+    first = min(ratio * second, 1.0)
+    variance = first * (1 - first) / one.whole + ratio * ratio * second * (1 - second) / other.whole
+    distance = one.rate - ratio * other.rate
+    return distance / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, distance)

@@ -1,0 +1,541 @@
+"""Fairlearn's MetricFrame, kept up to date: batches come in, batches go out again.
+
+What is kept is six counts per group (`evaluate.metrics`), never rows: an update costs the batch and
+a question costs the groups, however long the stream. There are two ways of asking.
+
+- `overall`, `by_group`, `group_min`, `group_max`, `difference` and `ratio` have Fairlearn's names,
+  shapes and values: those of a MetricFrame of all the rows together. Its conventions come with
+  them. A rate of no rows is 0 (`true_positive_rate` where nobody has y = 1), a group that has no
+  rows is NaN, comparisons pass over it. `undefined` names each such entry and says why.
+- `difference_interval`, `ratio_interval` and `figures` are ours, without conventions: what is
+  undefined is None with its reason, too few rows are marked, and a gap comes with an interval.
+
+Answers about several metrics are pandas objects, as Fairlearn's are. Where pandas is not installed,
+one metric at a time, `counts` and all that is ours still work.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import product
+from operator import add, sub
+from typing import Any, Literal, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from fairsaoml.errors import ConfigError, DataError, closest
+from fairsaoml.evaluate.confidence import (
+    Interval,
+    Share,
+    largest_difference_interval,
+    smallest_ratio_interval,
+)
+from fairsaoml.evaluate.metrics import MINIMUM_COUNT, Counts, count, figures
+from fairsaoml.types import Attribute
+
+__all__ = ["METRICS", "GapInterval", "StreamingMetric"]
+
+Method = Literal["between_groups", "to_overall"]
+Group = tuple[Hashable, ...]  # one value for each sensitive column
+
+
+class _Rate(NamedTuple):
+    """A metric that is a share: so many hits of so many rows."""
+
+    share: Callable[[Counts], Share]
+    hits: str  # what the part counts, in words
+    row: str  # one of the whole, in words
+
+
+_RATES = {
+    "accuracy": _Rate(
+        lambda c: Share(c.true_positive + c.y0_rows - c.false_positive, c.rows),
+        hits="right decisions",
+        row="row",
+    ),
+    "selection_rate": _Rate(
+        lambda c: Share(c.predicted_positive, c.rows), hits="positives", row="row"
+    ),
+    "true_positive_rate": _Rate(
+        lambda c: Share(c.true_positive, c.y1_rows), hits="positives", row="row with y = 1"
+    ),
+    "false_positive_rate": _Rate(
+        lambda c: Share(c.false_positive, c.y0_rows), hits="positives", row="row with y = 0"
+    ),
+    "true_negative_rate": _Rate(
+        lambda c: Share(c.y0_rows - c.false_positive, c.y0_rows),
+        hits="negatives",
+        row="row with y = 0",
+    ),
+    "false_negative_rate": _Rate(
+        lambda c: Share(c.y1_rows - c.true_positive, c.y1_rows),
+        hits="negatives",
+        row="row with y = 1",
+    ),
+    "precision": _Rate(
+        lambda c: Share(c.true_positive, c.predicted_positive),
+        hits="right positives",
+        row="row decided positive",
+    ),
+}
+_RECALLS = ("true_positive_rate", "true_negative_rate")  # balanced accuracy is their mean
+_ODDS = ("true_positive_rate", "false_positive_rate")  # equalized odds compares both
+METRICS = (*_RATES, "balanced_accuracy", "count")
+
+
+class GapInterval(NamedTuple):
+    """A gap between groups, and how sure one can be of it."""
+
+    value: float | None  # of the rows that were seen; None where `undefined` says why
+    low: float  # of what these rows are a sample of; defined, however few they are
+    high: float
+    undefined: str = ""
+    insufficient: str = ""  # in which groups too little was seen to make much of the value
+
+
+class StreamingMetric:
+    """Metrics by group over a stream of batches.
+
+    `metrics` is one name of `METRICS` or several. With one, answers are numbers and `by_group` is
+    a Series; with several, Series and a DataFrame. With `window`, only the last so many batches
+    count. Labels may be any two values, `pos_label` says which is positive. Several sensitive
+    columns make one group of each combination. A group once seen keeps its place, also when none
+    of its rows are left.
+
+    Not here: sample weights, control features, and metrics that are no function of counts.
+
+    >>> metric = StreamingMetric("selection_rate")
+    >>> metric.update([1, 0, 1], [1, 1, 0], sensitive_features=["f", "f", "m"])
+    >>> metric.update([0, 1], [1, 0], sensitive_features=["m", "m"])
+    >>> metric.by_group
+    sensitive_feature_0
+    f    1.000000
+    m    0.333333
+    Name: selection_rate, dtype: float64
+    >>> print(f"{metric.overall:.2f} {metric.difference():.2f} {metric.ratio():.2f}")
+    0.60 0.67 0.33
+    >>> metric.revert([0, 1], [1, 0], sensitive_features=["m", "m"])
+    >>> metric.ratio()
+    0.0
+    >>> metric.ratio_interval().insufficient
+    "selection_rate: fewer than 10 positives in 'f', 'm'"
+    """
+
+    def __init__(
+        self,
+        metrics: str | Sequence[str] = ("accuracy", "selection_rate"),
+        *,
+        window: int | None = None,
+        pos_label: Any = 1,
+    ) -> None:
+        self._single = isinstance(metrics, str)
+        self._metrics = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+        for name in self._metrics:
+            if name not in METRICS:
+                raise ConfigError(f"unknown metric {name!r}; {closest(str(name), METRICS)}")
+        if not self._metrics:
+            raise ConfigError(f"expected a metric or several, got none; {closest('', METRICS)}")
+        if window is not None and (not isinstance(window, int) or window < 1):
+            raise ConfigError(
+                f"expected a window of 1 batch or more, got {window!r}; use None to count them all"
+            )
+        self._pos_label = pos_label
+        self._other_labels: frozenset[Any] = frozenset()  # at most one
+        self._columns: tuple[str, ...] = ()  # known from the first batch on
+        self._counts: dict[Group, Counts] = {}
+        self._window = None if window is None else deque[dict[Group, Counts]](maxlen=window)
+
+    def update(self, y_true: Any, y_pred: Any, *, sensitive_features: Any) -> None:
+        """Take a batch in; with a window, the oldest one beyond it goes out."""
+        batch = self._count(y_true, y_pred, sensitive_features)
+        if self._window is not None:
+            if len(self._window) == self._window.maxlen:
+                self._counts = _less(self._counts, self._window[0])
+            self._window.append(batch)
+        for group, found in batch.items():
+            self._counts[group] = _sum([self._counts.get(group, Counts()), found])
+
+    def revert(self, y_true: Any, y_pred: Any, *, sensitive_features: Any) -> None:
+        """Take rows out again that were taken in: all of them, or none of them and an error."""
+        if self._window is not None:
+            raise ConfigError(
+                "expected no revert where window= is given, which takes batches out by itself; "
+                "use window=None to do it by hand"
+            )
+        self._counts = _less(self._counts, self._count(y_true, y_pred, sensitive_features))
+
+    @property
+    def counts(self) -> dict[Any, Counts]:
+        """Six counts of every group seen; a group of several columns is a tuple."""
+        return {_shown(group): self._counts[group] for group in _in_order(self._counts)}
+
+    @property
+    def overall(self) -> Any:
+        """Each metric of all rows."""
+        total = _sum(self._counts.values())
+        return self._answer(lambda name: _value(name, total))
+
+    @property
+    def by_group(self) -> Any:
+        """Each metric of each group; of several columns, each combination of their values."""
+        pandas = _pandas()
+        groups = self._groups()
+        if len(self._columns) == 1:
+            index = pandas.Index([group[0] for group in groups], name=self._columns[0])
+        elif self._columns:
+            index = pandas.MultiIndex.from_tuples(groups, names=self._columns)
+        else:
+            index = pandas.Index([])
+        table = pandas.DataFrame({name: self._values(name) for name in self._metrics}, index)
+        if self._single:
+            return table[self._metrics[0]]
+        return table if set(self._metrics) == {"count"} else table.astype(float)
+
+    def group_min(self) -> Any:
+        """Each metric of the group where it is lowest."""
+        return self._answer(lambda name: min(_known(self._values(name)), default=math.nan))
+
+    def group_max(self) -> Any:
+        """Each metric of the group where it is highest."""
+        return self._answer(lambda name: max(_known(self._values(name)), default=math.nan))
+
+    def difference(self, method: Method = "between_groups") -> Any:
+        """Each metric's largest difference of two groups, or of a group and all: 0 is fair."""
+        return self._answer(lambda name: self._difference(name, method))
+
+    def ratio(self, method: Method = "between_groups") -> Any:
+        """Each metric's smallest ratio of two groups, or of a group and all: 1 is fair."""
+        return self._answer(lambda name: self._ratio(name, method))
+
+    def demographic_parity_difference(self, method: Method = "between_groups") -> float:
+        """The difference of selection rates, whichever metrics were asked for."""
+        return self._difference("selection_rate", method)
+
+    def demographic_parity_ratio(self, method: Method = "between_groups") -> float:
+        """The ratio of selection rates."""
+        return self._ratio("selection_rate", method)
+
+    def equalized_odds_difference(self, method: Method = "between_groups") -> float:
+        """The larger one of two differences: of true and of false positive rates."""
+        return max(self._difference(name, method) for name in _ODDS)
+
+    def equalized_odds_ratio(self, method: Method = "between_groups") -> float:
+        """The smaller one of two ratios: of true and of false positive rates."""
+        return min(self._ratio(name, method) for name in _ODDS)
+
+    @property
+    def undefined(self) -> list[str]:
+        """Why an entry of `by_group` or `overall` is NaN, or rests on no rows.
+
+        >>> metric = StreamingMetric("true_positive_rate")
+        >>> metric.update([1, 0], [1, 0], sensitive_features=["f", "m"])
+        >>> float(metric.by_group["m"]), metric.undefined
+        (0.0, ["true_positive_rate of 'm': no row with y = 1"])
+        """
+        places = {f"of {_shown(g)!r}": self._counts.get(g, Counts()) for g in self._groups()}
+        places["overall"] = _sum(self._counts.values())
+        return [
+            f"{name} {place}: {reason}"
+            for name in self._metrics
+            for place, found in places.items()
+            if (reason := _lacking(name, found))
+        ]
+
+    def figures(self, *, minimum_count: int = MINIMUM_COUNT) -> dict[str, Any]:
+        """A round's figures (`evaluate.metrics.figures`), each sensitive column by itself."""
+        margins: dict[str, dict[str, Counts]] = {column: {} for column in self._columns}
+        for group, found in self._counts.items():
+            for column, value in zip(self._columns, map(str, group), strict=True):
+                margins[column][value] = _sum([margins[column].get(value, Counts()), found])
+        return figures(margins, minimum_count=minimum_count)
+
+    def difference_interval(
+        self, metric: str | None = None, *, level: float = 0.95, minimum_count: int = MINIMUM_COUNT
+    ) -> GapInterval:
+        """The highest group's rate minus the lowest's, and an interval for it.
+
+        Insufficient: some group has fewer than `minimum_count` rows for a rate to be taken of.
+        `metric` may be left out where there is only one.
+
+        >>> metric = StreamingMetric("selection_rate")
+        >>> f, m = [1] * 9 + [0] * 1, [1] * 3 + [0] * 7
+        >>> metric.update([0] * 20, f + m, sensitive_features=["f"] * 10 + ["m"] * 10)
+        >>> found = metric.difference_interval()
+        >>> print(f"{found.value:.2f}, between {found.low:.2f} and {found.high:.2f}")
+        0.60, between 0.17 and 0.81
+        """
+        name, shares, undefined = self._compared(metric)
+        rates = [] if undefined else [share.rate for share in shares.values()]
+        first, _, rest = _RATES[name].row.partition(" ")
+        return _gap_interval(
+            name,
+            value=max(rates) - min(rates) if rates else None,
+            undefined=undefined,
+            interval=_interval(largest_difference_interval, shares, level),
+            few=[group for group, share in shares.items() if share.whole < minimum_count],
+            fewer=f"{minimum_count} {first}s {rest}".rstrip(),
+        )
+
+    def ratio_interval(
+        self, metric: str | None = None, *, level: float = 0.95, minimum_count: int = MINIMUM_COUNT
+    ) -> GapInterval:
+        """The lowest group's rate over the highest's, and an interval for it.
+
+        Insufficient: some group has fewer than `minimum_count` hits; a rate that rests on a few
+        may be any multiple of another.
+
+        >>> metric = StreamingMetric("selection_rate")
+        >>> metric.update([0] * 5, [0] * 5, sensitive_features=list("ffmmm"))
+        >>> found = metric.ratio_interval()
+        >>> found.value, found.low, found.high, found.undefined
+        (None, 0.0, 1.0, 'selection_rate: 0/0, no positives in any group')
+        """
+        name, shares, undefined = self._compared(metric)
+        rates = [] if undefined else [share.rate for share in shares.values()]
+        hits = _RATES[name].hits
+        if rates and not max(rates):
+            rates, undefined = [], f"0/0, no {hits} in any group"
+        return _gap_interval(
+            name,
+            value=min(rates) / max(rates) if rates else None,
+            undefined=undefined,
+            interval=_interval(smallest_ratio_interval, shares, level),
+            few=[group for group, share in shares.items() if share.part < minimum_count],
+            fewer=f"{minimum_count} {hits}",
+        )
+
+    def _count(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> dict[Group, Counts]:
+        """A batch's counts by group. Only a batch without fault leaves a trace in `self`."""
+        names, values = _sensitive_columns(sensitive_features)
+        if self._columns and names != self._columns:
+            if sorted(names) != sorted(self._columns):
+                raise DataError(
+                    f"expected the sensitive columns {', '.join(self._columns)} of the first "
+                    f"batch, got {', '.join(names)}; name them alike in every batch"
+                )
+            values = [values[names.index(name)] for name in self._columns]
+        label, decision = np.asarray(y_true).reshape(-1), np.asarray(y_pred).reshape(-1)
+        rows = [len(label), len(decision), *map(len, values)]
+        if len(set(rows)) > 1:
+            raise DataError(
+                "expected as many predictions and sensitive features as labels, got "
+                f"{rows[0]} labels, {rows[1]} predictions and sensitive features for "
+                f"{', '.join(map(str, rows[2:]))} rows; pass one of each per row"
+            )
+        seen = {*label.tolist(), *decision.tolist()} - {self._pos_label} | self._other_labels
+        _refuse_missing(([label] for label in seen), ["labels and predictions"])
+        if len(seen) > 1:
+            raise DataError(
+                f"expected pos_label={self._pos_label!r} and one other label, got "
+                f"{', '.join(sorted(map(repr, seen)))} besides it; decide which one is positive"
+            )
+        codes: dict[Group, int] = {}
+        code = [codes.setdefault(group, len(codes)) for group in zip(*values, strict=True)]
+        _refuse_missing(codes, self._columns or names)
+        one_group_per_code = Attribute(name="group", levels=tuple(map(str, codes.values())))
+        counts = count(
+            y=_is(label, self._pos_label),
+            prediction=_is(decision, self._pos_label),
+            group=np.asarray(code, dtype=np.int64).reshape(-1, 1),
+            attributes=[one_group_per_code],
+        )["group"]
+        self._columns = self._columns or names
+        self._other_labels = frozenset(seen)
+        return {group: counts[str(code)] for group, code in codes.items()}
+
+    def _groups(self) -> list[Group]:
+        """Every combination of the values seen in each column, in order."""
+        return list(product(*map(_in_order, map(set, zip(*self._counts, strict=True)))))
+
+    def _values(self, name: str) -> list[float]:
+        """A metric by group, in the order of `_groups`."""
+        return [_value(name, self._counts.get(group, Counts())) for group in self._groups()]
+
+    def _difference(self, name: str, method: Method) -> float:
+        known = _known(self._values(name))
+        from_what = self._reference(name, method, min(known, default=math.nan))
+        return max((abs(value - from_what) for value in known), default=math.nan)
+
+    def _ratio(self, name: str, method: Method) -> float:
+        known = _known(self._values(name))
+        to_what = self._reference(name, method, max(known, default=math.nan))
+        below_one = [min(value, to_what) / max(value, to_what) for value in known if to_what]
+        return min(below_one, default=math.nan)
+
+    def _reference(self, name: str, method: Method, between_groups: float) -> float:
+        if method == "between_groups":
+            return between_groups
+        if method == "to_overall":
+            return _value(name, _sum(self._counts.values()))
+        raise ConfigError(f"expected method 'between_groups' or 'to_overall', got {method!r}")
+
+    def _answer(self, ask: Callable[[str], float]) -> Any:
+        """A number about one metric, a pandas Series about several."""
+        if self._single:
+            return ask(self._metrics[0])
+        return _pandas().Series({name: ask(name) for name in self._metrics})
+
+    def _compared(self, metric: str | None) -> tuple[str, dict[Group, Share], str]:
+        """A rate's name, its shares by group seen, and why they cannot be compared, if so."""
+        if metric is None and len(self._metrics) == 1:
+            metric = self._metrics[0]
+        if metric not in _RATES:
+            raise ConfigError(
+                f"expected a rate for an interval, got {metric!r}; known: {', '.join(_RATES)}"
+            )
+        rate = _RATES[metric]
+        shares = {group: rate.share(self._counts[group]) for group in _in_order(self._counts)}
+        empty = [repr(_shown(group)) for group, share in shares.items() if not share.whole]
+        if len(shares) < 2:
+            return metric, shares, "one group alone cannot be compared"
+        return metric, shares, f"no {rate.row} in {', '.join(empty)}" if empty else ""
+
+
+def _value(name: str, counts: Counts) -> float:
+    """A metric of a group by Fairlearn's and scikit-learn's conventions."""
+    if not counts.rows:
+        return math.nan
+    if name == "count":
+        return counts.rows
+    if name == "balanced_accuracy":  # the mean over those classes that are there
+        recalls = [_RATES[recall].share(counts) for recall in _RECALLS]
+        rates = [share.rate for share in recalls if share.whole]
+        return sum(rates) / len(rates)
+    share = _RATES[name].share(counts)
+    return share.rate if share.whole else 0.0
+
+
+def _lacking(name: str, counts: Counts) -> str:
+    """Which rows a metric has none of; empty where it is defined."""
+    needed = {"count": ("accuracy",), "balanced_accuracy": _RECALLS}.get(name, (name,))
+    if not counts.rows:
+        return "no row"
+    lacking = [_RATES[rate].row for rate in needed if not _RATES[rate].share(counts).whole]
+    return f"no {' and no '.join(lacking)}" if lacking else ""
+
+
+def _interval(
+    interval: Callable[[list[Share], float], Interval], shares: Mapping[Group, Share], level: float
+) -> Interval:
+    """An interval for a gap; of fewer than two groups nothing can be said."""
+    return interval(list(shares.values()), level) if len(shares) > 1 else Interval(0.0, 1.0)
+
+
+def _gap_interval(
+    name: str,
+    *,
+    value: float | None,
+    undefined: str,
+    interval: Interval,
+    few: list[Group],
+    fewer: str,
+) -> GapInterval:
+    who = ", ".join(repr(_shown(group)) for group in few)
+    return GapInterval(
+        value=value,
+        low=interval.low,
+        high=interval.high,
+        undefined=f"{name}: {undefined}" if undefined else "",
+        insufficient=f"{name}: fewer than {fewer} in {who}" if few else "",
+    )
+
+
+def _sum(counts: Iterable[Counts]) -> Counts:
+    return reduce(lambda one, other: Counts(*map(add, one, other)), counts, Counts())
+
+
+def _less(counts: Mapping[Group, Counts], batch: Mapping[Group, Counts]) -> dict[Group, Counts]:
+    """The counts without a batch that is in them."""
+    left = dict(counts)
+    for group, found in batch.items():
+        rest = Counts(*map(sub, counts.get(group, Counts()), found))
+        # Six counts are four kinds of rows; none of the four can be fewer than none.
+        missed, rejected = rest.y1_rows - rest.true_positive, rest.y0_rows - rest.false_positive
+        if min(rest.true_positive, missed, rest.false_positive, rejected) < 0:
+            raise DataError(
+                f"expected only rows that were taken in before, got more of {_shown(group)!r} than "
+                "there are; nothing was taken out: revert what was updated, with the predictions "
+                "it was updated with"
+            )
+        left[group] = rest
+    return left
+
+
+def _sensitive_columns(features: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
+    """Names and values of the sensitive columns: a list, an array, a dictionary or a dataframe.
+
+    >>> _sensitive_columns(["f", "m"])
+    (('sensitive_feature_0',), [['f', 'm']])
+    >>> _sensitive_columns({"sex": ["f", "m"], "age": [1, 2]})
+    (('sex', 'age'), [['f', 'm'], [1, 2]])
+    """
+    found = nw.from_native(features, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(found, nw.DataFrame):
+        return tuple(map(str, found.columns)), [found[name].to_list() for name in found.columns]
+    if isinstance(found, nw.Series):
+        return (str(found.name or "sensitive_feature_0"),), [found.to_list()]
+    if isinstance(features, Mapping):
+        return tuple(map(str, features)), [np.asarray(v).tolist() for v in features.values()]
+    # As objects: values of several kinds would all become words.
+    array = features if isinstance(features, np.ndarray) else np.asarray(features, dtype=object)
+    if array.ndim not in (1, 2):
+        raise DataError(
+            f"expected one or more columns of sensitive features, got shape {array.shape}; "
+            "pass one value per row and column"
+        )
+    columns = [array.tolist()] if array.ndim == 1 else array.T.tolist()
+    return tuple(f"sensitive_feature_{number}" for number in range(len(columns))), columns
+
+
+def _refuse_missing(groups: Iterable[Sequence[Any]], columns: Sequence[str]) -> None:
+    for group in groups:
+        for column, value in zip(columns, group, strict=True):
+            if _is_missing(value):
+                raise DataError(
+                    f"expected a value in every row of {column}, got {value!r}; "
+                    "fill it in or leave the row out"
+                )
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN (which is not itself), or pandas' missing value (which will not say)."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def _is(values: NDArray[Any], what: Any) -> NDArray[np.int64]:
+    return np.asarray(values == what).astype(np.int64).reshape(-1)
+
+
+def _in_order(values: Iterable[Any]) -> list[Any]:
+    """Sorted where they can be compared, by their words where not."""
+    values = list(values)
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=repr)
+
+
+def _known(values: Iterable[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
+
+
+def _shown(group: Group) -> Any:
+    """A group as a person names it: its value, or the tuple of several."""
+    return group[0] if len(group) == 1 else group
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ConfigError(
+            "expected pandas to be installed for Fairlearn's tables; "
+            "pip install 'fairsaoml[fairlearn]'"
+        ) from None
+    return pandas
