@@ -18,7 +18,7 @@ from fairsaoml.evaluate.round import Outcome, play
 from fairsaoml.streams.stream import Stream, checked
 from fairsaoml.types import Batch, Key, Learner, Problem, State, Task
 
-__all__ = ["first_states", "prequential", "rollout", "run_keys"]
+__all__ = ["all_rounds", "first_states", "play_rounds", "prequential", "rollout", "run_keys"]
 
 SMALLEST_BUCKET = 64  # rows are padded to powers of two from here on: few programs, little waste
 
@@ -64,22 +64,12 @@ def rollout(
     ]
     if not rounds:
         return []
-    size = bucket(max(len(task.y) for tasks in rounds for task in tasks))
-    batches = jax.tree.map(
-        lambda *leaves: np.stack(leaves, axis=1), *[stacked(tasks, size) for tasks in rounds]
-    )  # (seed, round, row, ...)
-    if not stream.seeded:
-        batches = jax.tree.map(lambda leaf: leaf[0], batches)
-    numbers = jnp.arange(1, len(rounds) + 1, dtype=jnp.int32)
-
-    def whole(run_key: Key, state: State, batches: Batch) -> tuple[State, Outcome]:
-        def one(state: State, turn: tuple) -> tuple[State, Outcome]:
-            round, batch = turn
-            return play(learner, problem, run_key, round, state, batch)
-
-        return jax.lax.scan(one, state, (numbers, batches))
-
-    program = jax.jit(jax.vmap(whole, in_axes=(0, 0, 0 if stream.seeded else None)))
+    batches = all_rounds(rounds, shared=not stream.seeded)
+    program = jax.jit(
+        jax.vmap(
+            partial(play_rounds, learner, problem), in_axes=(0, 0, 0 if stream.seeded else None)
+        )
+    )
     begun = time.perf_counter()
     state = with_room(learner, first_states(learner, keys), len(rounds))
     state, outcomes = jax.device_get(program(keys, state, batches))
@@ -96,6 +86,34 @@ def rollout(
         )
         for index, tasks in enumerate(rounds)
     ]
+
+
+def all_rounds(rounds: Sequence[Sequence[Task]], *, shared: bool) -> Batch:
+    """Every round's tasks padded to one size: (seed, round, row, ...), (round, ...) if shared."""
+    size = bucket(max(len(task.y) for tasks in rounds for task in tasks))
+    batches = jax.tree.map(
+        lambda *leaves: np.stack(leaves, axis=1), *[stacked(tasks, size) for tasks in rounds]
+    )
+    return jax.tree.map(lambda leaf: leaf[0], batches) if shared else batches
+
+
+def play_rounds(
+    learner: Learner,
+    problem: Problem,
+    run_key: Key,
+    state: State,
+    batches: Batch,
+    keep: Callable[[Outcome], Any] = lambda outcome: outcome,
+) -> tuple[State, Any]:
+    """All rounds of one seed as one scan; what is not kept of a round is not computed either."""
+    numbers = jnp.arange(1, batches.y.shape[0] + 1, dtype=jnp.int32)
+
+    def one(state: State, turn: tuple) -> tuple[State, Any]:
+        round, batch = turn
+        state, outcome = play(learner, problem, run_key, round, state, batch)
+        return state, keep(outcome)
+
+    return jax.lax.scan(one, state, (numbers, batches))
 
 
 def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:

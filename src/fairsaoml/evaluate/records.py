@@ -77,7 +77,11 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
         "weights": [float(value) for value in info.weights[info.present]],
         "awake": [int(level) for level in np.flatnonzero(info.awake)],
         "warnings": [*task.warnings, *raised],
-        "adapted": tally(task.y[held], adapted[held], task.group[held], schema),
+        "adapted": {
+            **tally(task.y[held], adapted[held], task.group[held], schema),
+            "loss": float(one.adapted_loss) if held.any() else None,
+            "violation": [float(value) for value in one.adapted_violation],
+        },
     }
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.types import Batch, Key, Learner, Problem, RoundInfo, State
 
-__all__ = ["Outcome", "play"]
+__all__ = ["Outcome", "judged", "labelled_share", "play"]
 
 SUPPORT_SHARE = 0.1  # of a task's rows are labelled for `adapted`
 
@@ -27,6 +27,8 @@ class Outcome(NamedTuple):
     violation: Float[Array, "constraint"]  # smooth violations of the deployed scores
     adapted_scores: Float[Array, "row"]
     adapted_threshold: Float[Array, ""]
+    adapted_loss: Float[Array, ""]  # the same two of the adapted scores, on the rows held out
+    adapted_violation: Float[Array, "constraint"]
     held_out: Bool[Array, "row"]  # rows that `adapted` is scored on
     info: RoundInfo
 
@@ -44,20 +46,34 @@ def play(
     scores, threshold = learner.scores(state, batch.x), learner.threshold(state)
     support, held_out = labelled_share(split_key, batch)
     adapted = learner.adapt(state, support)
-    rows = batch.weight.sum()
-    losses = jax.nn.softplus(jnp.where(batch.y > 0, -scores, scores))
-    violation = [c.violation(scores - threshold, batch) for c in problem.constraints]
+    adapted_scores, adapted_threshold = learner.scores(adapted, batch.x), learner.threshold(adapted)
+    loss, violation = judged(problem, scores, threshold, batch)
+    rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
+    adapted_loss, adapted_violation = judged(problem, adapted_scores, adapted_threshold, rest)
     learned, info = learner.step(step_key, round, state, batch)
     return learned, Outcome(
         scores=scores,
         threshold=threshold,
-        loss=(batch.weight * losses).sum() / jnp.where(rows > 0, rows, 1.0),
-        violation=jnp.stack(violation) if violation else jnp.zeros(0),
-        adapted_scores=learner.scores(adapted, batch.x),
-        adapted_threshold=learner.threshold(adapted),
+        loss=loss,
+        violation=violation,
+        adapted_scores=adapted_scores,
+        adapted_threshold=adapted_threshold,
+        adapted_loss=adapted_loss,
+        adapted_violation=adapted_violation,
         held_out=held_out,
         info=info,
     )
+
+
+def judged(
+    problem: Problem, scores: Float[Array, "row"], threshold: Float[Array, ""], batch: Batch
+) -> tuple[Float[Array, ""], Float[Array, "constraint"]]:
+    """Mean logistic loss over rows, and the smooth violations: the f_t and g_t of regret."""
+    rows = batch.weight.sum()
+    losses = jax.nn.softplus(jnp.where(batch.y > 0, -scores, scores))
+    loss = (batch.weight * losses).sum() / jnp.where(rows > 0, rows, 1.0)
+    violation = [c.violation(scores - threshold, batch) for c in problem.constraints]
+    return loss, jnp.stack(violation) if violation else jnp.zeros(0)
 
 
 def labelled_share(key: Key, batch: Batch) -> tuple[Batch, Bool[Array, "row"]]:

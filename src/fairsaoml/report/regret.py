@@ -1,0 +1,167 @@
+"""Regret and violation against the window's length, with the proven growth beside it.
+
+Both axes are logarithmic, so that growth like tau^a is a line of slope a. A bound says nothing of
+its constant: each dotted line goes through the first measured value above zero.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairsaoml.errors import RunError
+from fairsaoml.report.figures import part, style
+from fairsaoml.report.markup import Markup, element, join
+from fairsaoml.report.svg import Frame, Values, drawing, line, spread_out, text
+from fairsaoml.runs.files import write_text
+
+__all__ = ["check_picture", "regret_picture", "write_regret_picture"]
+
+WIDTH, HEIGHT = 400.0, 250.0  # of a panel's frame
+LEFT, NAMES, TOP, BOTTOM = 48.0, 150.0, 34.0, 40.0  # room around it
+LINE = 15.0  # from one name to the next
+DECADES = 4.0  # at most so many powers of ten below the largest value are shown
+
+
+class _Curve(NamedTuple):
+    name: str
+    class_: str
+    values: Values  # by window; None where there is nothing above zero to show
+
+
+def check_picture(out: Path) -> None:
+    """Refuse a name that is no picture's before anything is solved."""
+    if out.suffix != ".svg":
+        raise RunError(f"expected a picture's name ending in .svg, got {out}; name it so")
+
+
+def write_regret_picture(measured: Mapping[str, Any], out: Path) -> Path:
+    """Write what `fairsaoml regret` measured as one SVG file that stands alone."""
+    check_picture(out)
+    sheet = files("fairsaoml.report").joinpath("assets/chart.css").read_text()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, regret_picture(measured, alone=sheet) + "\n")
+    return out
+
+
+def regret_picture(measured: Mapping[str, Any], alone: str | None = None) -> Markup:
+    """One panel for the loss, where the comparator was solved, and one for the violations."""
+    entries = measured["windows"]
+    xs = [entry["window"] for entry in entries]
+    panels = []
+    if measured["comparator"] is not None:
+        curves = [
+            _Curve("FairSAR", style(0), [_above(entry["fair_regret"]) for entry in entries]),
+            _Curve("SAR", style(1), [_above(entry["regret"]) for entry in entries]),
+        ]
+        bound = _bound("(τ log T)^½", "loss", entries, curves[0])
+        panels.append(("Loss regret", [*curves, *bound]))
+    if measured["constraints"]:
+        curves = [
+            _Curve(name, part(i), [_above(entry["violation"][name]) for entry in entries])
+            for i, name in enumerate(measured["constraints"])
+        ]
+        highest = max(curves, key=lambda curve: max((v for v in curve.values if v), default=0.0))
+        bounds = _bound("(τ T log T)^¼", "violation", entries, highest)
+        bounds += _bound("T^¼ τ^½ (proof)", "violation_of_proof", entries, highest)
+        panels.append(("Worst sum of violations", [*curves, *bounds]))
+    across = LEFT + WIDTH + NAMES
+    title = f"Regret of {measured['learner']} on {measured['stream']} by window length"
+    description = (
+        f"{measured['rounds']} rounds, {len(measured['seeds'])} seeds, {measured['form']} scores; "
+        "the mean over seeds of the largest value over all windows of a length. Both axes are "
+        "logarithmic; values at or below zero are left out. Dotted: the growth proven for "
+        "FairSAOML, through the first value shown."
+    )
+    drawn = [_panel(name, xs, curves, at * across) for at, (name, curves) in enumerate(panels)]
+    width = max(len(panels), 1) * across
+    return drawing(
+        width, TOP + HEIGHT + BOTTOM, title, description, *drawn, class_="chart", alone=alone
+    )
+
+
+def _above(figure: Mapping[str, Any]) -> float | None:
+    """A value that a logarithmic axis can show."""
+    return figure["mean"] if figure["mean"] > 0 else None
+
+
+def _bound(
+    name: str, key: str, entries: Sequence[Mapping[str, Any]], curve: _Curve
+) -> list[_Curve]:
+    """A proven growth through the first value of a curve; none where it shows nothing."""
+    for entry, value in zip(entries, curve.values, strict=True):
+        if value is not None:
+            scale = value / entry["proven"][key]
+            return [_Curve(name, "", [scale * other["proven"][key] for other in entries])]
+    return []
+
+
+def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float) -> Markup:
+    known = [value for curve in curves for value in curve.values if value is not None]
+    high = math.log10(max(known, default=1.0))
+    low = max(math.log10(min(known, default=0.1)), high - DECADES)
+    low, high = math.floor(low * 4) / 4, math.ceil(high * 4 + 0.1) / 4
+    ends = (math.log10(xs[0]), math.log10(max(xs[-1], xs[0] + 1)))
+    frame = Frame(left + LEFT, TOP, WIDTH, HEIGHT, ends, (low, high))
+    parts = [text(left, TOP - 14, title, "title")]
+    for value in _round_numbers(low, high):
+        y = frame.y(math.log10(value))
+        parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
+        parts.append(text(frame.left - 8, y + 4, f"{value:g}", anchor="end"))
+    for value in _axis(xs):
+        x = frame.x(math.log10(value))
+        parts.append(text(x, frame.bottom + 16, str(value), anchor="middle"))
+    middle = (frame.left + frame.right) / 2
+    parts.append(text(middle, frame.bottom + 32, "window, rounds", "note", "middle"))
+    if not known:
+        parts.append(text(middle, TOP + HEIGHT / 2, "nothing above zero", "note", "middle"))
+    logs = [math.log10(x) for x in xs]
+    ends_of = []
+    for curve in curves:
+        heights = [
+            None if v is None or math.log10(v) < low else math.log10(v) for v in curve.values
+        ]
+        if curve.class_:
+            parts.append(line(frame, logs, heights, curve.class_))
+        else:
+            parts.append(_dotted(frame, logs, heights))
+        shown = [(x, height) for x, height in zip(logs, heights, strict=True) if height is not None]
+        if shown:
+            ends_of.append((curve, frame.x(shown[-1][0]), frame.y(shown[-1][1])))
+    places = spread_out([y for _, _, y in ends_of], LINE, frame.top + 4, frame.bottom)
+    for (curve, x, _), y in zip(ends_of, places, strict=True):
+        class_ = f"name {curve.class_}" if curve.class_ else "note"
+        parts.append(text(x + 8, y + 4, curve.name, class_))
+    return join(*parts)
+
+
+def _dotted(frame: Frame, xs: Sequence[float], ys: Values) -> Markup:
+    pairs = [(frame.x(x), frame.y(y)) for x, y in zip(xs, ys, strict=True) if y is not None]
+    return join(
+        *(
+            element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="best fair")
+            for (x1, y1), (x2, y2) in pairwise(pairs)
+        )
+    )
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """1, 2, 5 times powers of ten from 10^low to 10^high; powers of ten alone over many.
+
+    >>> _round_numbers(0, 1), _round_numbers(-1, 3)
+    ([1.0, 2.0, 5.0, 10.0], [0.1, 1.0, 10.0, 100.0, 1000.0])
+    """
+    steps = (1, 2, 5) if high - low <= 2.2 else (1,)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    every = [float(f"{step}e{power}") for power in powers for step in steps]
+    return [value for value in every if low - 1e-9 <= math.log10(value) <= high + 1e-9]
+
+
+def _axis(xs: Sequence[int]) -> list[int]:
+    """Powers of two among the windows' range, and the last window if it is none of them."""
+    low, high = xs[0], xs[-1]
+    powers = [1 << power for power in range(high.bit_length()) if low <= 1 << power <= high]
+    # The last one needs room of its own.
+    return [p for p in powers if p * 1.3 < high] + [high] if high not in powers else powers
