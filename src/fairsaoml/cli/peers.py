@@ -1,0 +1,82 @@
+"""`fairsaoml peers`: what a user would pick instead, on the same stream."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairsaoml.cli.compare import comparison_progress, print_comparison
+from fairsaoml.cli.settings import parse_settings
+from fairsaoml.errors import ConfigError
+
+__all__ = ["peers"]
+
+
+def peers(
+    stream: Annotated[
+        str, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
+    ],
+    peers: Annotated[str, typer.Option(help="Which: all, or A,B.")] = "all",
+    seeds: Annotated[int, typer.Option(min=1, help="How many, where anything is random.")] = 1,
+    every: Annotated[
+        int, typer.Option(min=1, help="Refit only every so many rounds; the row's name says so.")
+    ] = 1,
+    tuned: Annotated[
+        bool, typer.Option("--tuned", help="Also with settings tuned as our learners' are.")
+    ] = False,
+    trials: Annotated[int, typer.Option(min=1, help="How many settings --tuned may try.")] = 60,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value: a setting of the stream.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for all of them. [runs/paper/peers/STREAM]")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace runs in the folder.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
+) -> None:
+    """Play a stream with learners of scikit-learn, Fairlearn and River.
+
+    What is finished is kept: a command that was stopped is finished by the same command.
+    """
+    from fairsaoml.experiments.peers import CATALOG, beside, plan, play
+    from fairsaoml.experiments.peers import tuned as tune
+
+    names = list(CATALOG) if peers == "all" else peers.split(",")
+    if len(set(names)) < len(names):
+        raise ConfigError(f"expected each peer once, got {peers}")
+    specs = plan(
+        stream,
+        names,
+        stream_settings=parse_settings(set_ or []),
+        seeds=range(seeds),
+        every=every,
+    )
+    stem = Path(stream).name.split(".")[0].replace(":", "-")
+    folder = out or Path("runs") / "paper" / "peers" / stem
+
+    def say(label: str, trial: Any) -> None:
+        if not quiet:
+            scores = f"accuracy {trial.scores.accuracy:.3f}, ratio {trial.scores.ratio:.3f}"
+            made = f"{label}: trial {trial.number + 1} of {trials}: {scores}"
+            print(f"{made}, {trial.seconds:.0f} s", file=sys.stderr, flush=True)
+
+    if tuned:
+        specs += [
+            tune(spec, folder, trials=trials, on_trial=partial(say, spec.label)) for spec in specs
+        ]
+    with comparison_progress([spec.label for spec in specs], seeds, quiet=quiet) as watch:
+        for spec in specs:
+            play(spec, folder / spec.label, force=force, on_round=watch(spec.row))
+    comparison = beside(specs, folder)
+    if json_:
+        import json
+
+        typer.echo(json.dumps(comparison | {"folder": str(folder)}, indent=2))
+        return
+    print_comparison(comparison)
+    for entry in comparison["learners"]:
+        typer.echo(f"{entry['learner']}: {entry['what']}.")
+    typer.echo(f"runs: {folder}")

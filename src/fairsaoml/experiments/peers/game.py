@@ -1,0 +1,85 @@
+"""The game as peers play it: decide a task by what was learned before it, then see its labels."""
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from fairsaoml.evaluate.prequential import rounds_of
+from fairsaoml.evaluate.records import WARNINGS, Played, tally
+from fairsaoml.experiments.peers import catalog
+from fairsaoml.streams.stream import Stream, checked
+from fairsaoml.types import Schema, Task
+
+__all__ = ["PeerGame", "prequential"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerGame:
+    """An open stream, and who plays it."""
+
+    stream: Stream
+    peer: str
+    settings: Mapping[str, Any]
+    seeds: Sequence[int]
+
+
+def prequential(game: PeerGame) -> Iterator[Played]:
+    """Play a stream one round at a time, each seed for itself, on one thread."""
+    stream, seeds = game.stream, game.seeds
+    peers = [catalog.make(game.peer, stream.schema, seed, game.settings) for seed in seeds]
+    for round, arrived in enumerate(rounds_of(stream, seeds), start=1):
+        tasks = [checked(task, stream.schema, round) for task in arrived]
+        records = []
+        for at, (seed, peer) in enumerate(zip(seeds, peers, strict=True)):
+            task = tasks[at % len(tasks)]  # real rows are one task for all seeds
+            decisions: Any = []
+            begun = time.perf_counter()
+            with _listening() as heard:
+                if len(task.y):
+                    decisions = peer.decide(task.x, task.group)
+                    peer.learn(task)
+            seconds = time.perf_counter() - begun
+            records.append(
+                {
+                    "round": round,
+                    "seed": int(seed),
+                    "domain": task.domain,
+                    "rows": len(task.y),
+                    **_record(task, decisions, stream.schema, heard),
+                    "seconds": seconds,
+                }
+            )
+        yield Played(round=round, records=records, predictions=[], state=None)
+
+
+@contextmanager
+def _listening() -> Iterator[list[str]]:
+    """One thread, and what is warned of, each thing once."""
+    heard: list[str] = []
+    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # What a library will have to change in its own code is no news of the round.
+        for kind in (DeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", kind)
+        yield heard
+    heard += dict.fromkeys(str(one.message).splitlines()[0] for one in caught)
+
+
+def _record(task: Task, decisions: Any, schema: Schema, heard: Sequence[str]) -> dict[str, Any]:
+    """A line of the journal as our learners write it; what only they have is empty."""
+    empty = [] if len(task.y) else [WARNINGS["empty"]]
+    return {
+        **tally(task.y, decisions, task.group, schema),
+        "loss": None,
+        "violation": [],
+        "dual": [],
+        "weights": [],
+        "awake": [],
+        "warnings": [*task.warnings, *empty, *heard],
+        "adapted": None,
+    }

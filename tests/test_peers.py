@@ -1,0 +1,376 @@
+"""Peers: other libraries' learners play our game by our rules, and write our files."""
+
+import csv
+import json
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import tiny
+from fairsaoml.errors import ConfigError, RunError
+from fairsaoml.evaluate.summary import summarise
+from fairsaoml.experiments.peers import CATALOG, beside, plan, play, tuned
+from fairsaoml.experiments.peers import catalog as catalog_module
+from fairsaoml.experiments.peers.catalog import words
+from fairsaoml.experiments.peers.game import PeerGame, prequential
+from fairsaoml.experiments.peers.peer import Refitted
+from fairsaoml.experiments.peers.tuning import SPACES
+from fairsaoml.report import write_report
+from fairsaoml.runs.runner import is_finished
+from fairsaoml.streams.catalog import open_stream
+from fairsaoml.types import Attribute
+
+SHORT = {"tasks": 1, "rows": 60}  # three domains of one round: reductions take half a second each
+ROUNDS = 3
+LONGER = {**SHORT, "tasks": 2}
+TUNING = "fairsaoml.experiments.peers.tuning"
+FAIRLEARN = [name for name, listing in CATALOG.items() if listing.module == "fairlearn"]
+REFITTED = [name for name in CATALOG if "window" in catalog_module.defaults(name)]
+
+every_peer = pytest.mark.parametrize("peer", CATALOG)
+
+
+@cache
+def plain_lines(peer):
+    """Played once for all tests."""
+    return lines_of(peer)
+
+
+def lines_of(peer, stream=None, seeds=(0,), **settings):
+    """The lines of a game, round by round, seed by seed."""
+    stream = stream or open_stream("synthetic", SHORT)
+    game = PeerGame(stream=stream, peer=peer, settings=settings, seeds=seeds)
+    return [line for played in prequential(game) for line in played.records]
+
+
+def decided(lines):
+    """How many rows of each group were decided positive, by line."""
+    return [
+        {level: found["predicted_positive"] for level, found in line["counts"]["group"].items()}
+        for line in lines
+    ]
+
+
+def changed(change, settings=SHORT):
+    """The short stream with `change(round, task)` in the place of each task."""
+    return tiny.perturbed(open_stream("synthetic", settings), change)
+
+
+def beginning_with(name, value):
+    """The short stream with one value for all labels, or all groups, of its first task."""
+
+    def change(round, task):
+        same = np.full_like(getattr(task, name), value)
+        return task._replace(**{name: same}) if round == 1 else task
+
+    return changed(change)
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """All peers in folders; look, do not touch."""
+    folder = tmp_path_factory.mktemp("peers")
+    specs = plan("synthetic", list(CATALOG), stream_settings=SHORT)
+    for spec in specs:
+        play(spec, folder / spec.label)
+    return specs, folder
+
+
+@tiny.default_only
+def test_a_peers_line_has_the_keys_of_our_learners_lines(played, finished):
+    specs, folder = played
+    ours = tiny.records(finished)[0]
+    for spec in specs:
+        for line in tiny.records(folder / spec.label):
+            assert list(line) == list(ours)
+
+
+def test_a_peers_summary_is_that_of_its_lines(played):
+    specs, folder = played
+    best = open_stream("synthetic", SHORT).best
+    for spec in specs:
+        lines = tiny.records(folder / spec.label)
+        assert len(lines) == ROUNDS
+        written = tiny.strictly((folder / spec.label / "summary.json").read_text())
+        found = summarise(lines, learner=spec.label, stream="synthetic", seeds=[0], best=best)
+        assert written["learner"] == spec.peer
+        for block in ("overall", "last"):
+            assert written[block]["pooled"]["counts"] == found[block]["pooled"]["counts"]
+            assert written[block]["pooled"]["accuracy"] == pytest.approx(
+                found[block]["pooled"]["accuracy"], rel=1e-6
+            )
+        assert [domain["name"] for domain in written["domains"]] == list(best)
+
+
+@tiny.default_only
+def test_a_report_shows_peers_beside_ours(played, finished, tmp_path):
+    specs, folder = played
+    folders = [finished, *(folder / spec.label for spec in specs)]
+    page = write_report(folders, tmp_path / "report.html").read_text()
+    assert "needs the group of everyone it decides on" in page
+    assert all(spec.label in page for spec in specs)
+
+
+def test_the_comparison_has_a_row_a_peer_with_words(played):
+    specs, folder = played
+    found = beside(specs, folder)
+    assert [entry["learner"] for entry in found["learners"]] == list(CATALOG)
+    kept = {entry["learner"]: entry["constraints"] for entry in found["learners"]}
+    assert kept["expgrad-eo"] == "eo"
+    assert kept["sgd"] == "none"
+    assert found["command"].startswith("fairsaoml peers synthetic --peers logistic-refit,sgd,")
+    assert found["command"].endswith("--seeds 1 --set tasks=1 --set rows=60")
+
+
+def test_the_words_say_what_was_fitted_and_for_whom_it_is_fair():
+    one = open_stream("synthetic", SHORT).schema
+    two = one._replace(attributes=(*one.attributes, Attribute("age", ("young", "old"))))
+    assert words("logistic-refit", {}, two).endswith("; refitted each round on all the past")
+    assert words("threshold", {"every": 3, "window": 8}, two).endswith(
+        "; refitted every 3 rounds on the last 8 tasks; "
+        "fair by group, whatever the other attributes"
+    )
+    assert "fair by" not in words("threshold", {}, one)
+
+
+@every_peer
+def test_before_any_label_everybody_gets_class_0(peer):
+    first, *later = plain_lines(peer)
+    assert first["positive_rate"] == 0
+    assert any(line["positive_rate"] > 0 for line in later)
+
+
+@every_peer
+def test_a_task_is_decided_before_its_labels_are_seen(peer):
+    turned = 2
+
+    def change(round, task):
+        return task._replace(y=1 - task.y) if round >= turned else task
+
+    plain, other = decided(plain_lines(peer)), decided(lines_of(peer, changed(change)))
+    assert plain[:turned] == other[:turned]
+    assert plain[turned:] != other[turned:]
+
+
+@pytest.mark.parametrize("peer", [name for name, listing in CATALOG.items() if listing.random])
+def test_seeds_differ_on_the_same_rows_where_a_peer_is_random(peer):
+    stream = replace(open_stream("synthetic", {"tasks": 1, "rows": 200}), seeded=False)
+    lines = lines_of(peer, stream, seeds=(0, 1))
+    assert decided(lines[::2]) != decided(lines[1::2])
+
+
+def test_logistic_refit_is_logistic_regression_on_all_the_past():
+    stream = open_stream("synthetic", LONGER)
+    tasks = list(stream.tasks(0))
+    lines = lines_of("logistic-refit", stream)
+    for round in range(2, len(tasks) + 1):
+        task, past = tasks[round - 1], tasks[: round - 1]
+        x, y = (np.concatenate([getattr(one, name) for one in past]) for name in ("x", "y"))
+        right = LogisticRegression().fit(x, y).predict(task.x) == task.y
+        assert lines[round - 1]["accuracy"] == np.mean(right)
+
+
+@pytest.mark.parametrize("peer", ["logistic-refit", "threshold"])
+def test_what_left_the_window_is_forgotten(peer):
+    def change(round, task):
+        return task._replace(y=1 - task.y) if round == 1 else task
+
+    streams = (open_stream("synthetic", LONGER), changed(change, LONGER))
+    plain, other = (decided(lines_of(peer, stream, window=2)) for stream in streams)
+    # Round 2 is decided by round 1 alone, round 4 by rounds 2 and 3.
+    assert plain[1] != other[1]
+    assert plain[3:] == other[3:]
+
+
+def test_refitting_every_third_round_keeps_a_fit_for_three():
+    fitted = []
+
+    def fit(x, y, group):
+        fitted.append(len(y))
+        return lambda x, group: np.ones(len(x), int)
+
+    peer = Refitted(fit, window=None, every=3)
+    for task in open_stream("synthetic", {"tasks": 3, "rows": 60}).tasks(0):
+        peer.learn(task)
+    assert fitted == [60, 240, 420]
+
+
+@every_peer
+def test_a_past_of_one_class_is_no_accident(peer):
+    lines = lines_of(peer, beginning_with("y", 1))
+    assert len(lines) == ROUNDS
+    assert lines[1]["positive_rate"] > 0.9  # nothing else has been seen
+    if peer in REFITTED:
+        assert lines[1]["positive_rate"] == 1
+        assert lines[0]["warnings"] == ["all rows to fit on have y = 1: that is what is decided"]
+
+
+@every_peer
+def test_a_past_of_one_group_is_no_accident(peer):
+    lines = lines_of(peer, beginning_with("group", 0))
+    assert len(lines) == ROUNDS
+    if peer in FAIRLEARN:
+        assert lines[0]["warnings"] == ["no two groups have both classes: the fit is a plain one"]
+        assert lines[1]["warnings"] == []
+
+
+@pytest.mark.parametrize("peer", FAIRLEARN)
+def test_a_group_of_one_class_or_never_declared_is_decided_but_not_fitted_on(peer):
+    undeclared = 2
+
+    def change(round, task):
+        task.group[:5] = undeclared
+        return task
+
+    first, *later = lines_of(peer, changed(change))
+    said = {warning for line in later for warning in line["warnings"]}
+    assert "5 rows of groups with one class were not fitted on" in first["warnings"]
+    if peer == "threshold":
+        assert "5 rows of groups with no threshold: decided by the plain classifier" in said
+    assert all(line["counts"]["group"]["unseen"]["rows"] == 5 for line in later)
+
+
+@every_peer
+def test_an_empty_task_is_gone_through(peer):
+    def change(round, task):
+        rows = slice(0 if round != 2 else None)
+        return task._replace(x=task.x[rows], y=task.y[rows], group=task.group[rows])
+
+    lines = lines_of(peer, changed(change))
+    for at in (0, 2):
+        assert lines[at]["rows"] == 0
+        assert lines[at]["accuracy"] is None
+        assert lines[at]["warnings"] == ["the task is empty: nothing learned, figures are null"]
+    assert lines[1]["positive_rate"] == 0  # still nothing learned
+
+
+def test_a_finished_peer_is_kept_and_one_that_was_stopped_starts_anew(tmp_path):
+    (spec,) = plan("synthetic", ["sgd"], stream_settings=SHORT)
+    folder = tmp_path / spec.label
+
+    class Stop(Exception):
+        pass
+
+    def stop(game, played):
+        if played.round == 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        play(spec, folder, on_round=stop)
+    assert len(tiny.records(folder)) == 2
+    assert not is_finished(folder)
+    summary = play(spec, folder)
+    journal = (folder / "rounds.jsonl").read_bytes()
+    assert len(tiny.records(folder)) == ROUNDS
+    assert play(spec, folder) == summary
+    assert (folder / "rounds.jsonl").read_bytes() == journal  # the times, too
+
+
+def test_another_spec_does_not_replace_a_run_unless_forced(tmp_path):
+    (spec,) = plan("synthetic", ["sgd"], stream_settings=SHORT)
+    play(spec, tmp_path / "sgd")
+    with pytest.raises(RunError, match="holds another run"):
+        play(replace(spec, seeds=(1,)), tmp_path / "sgd")
+    play(replace(spec, seeds=(1,)), tmp_path / "sgd", force=True)
+    assert {line["seed"] for line in tiny.records(tmp_path / "sgd")} == {1}
+
+
+def test_real_rows_need_one_seed_unless_the_peer_is_random(tmp_path):
+    path = tmp_path / "loans.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["age", "sex", "paid"])
+        for at in range(120):
+            writer.writerow([20 + 17 * at % 41, "fm"[at % 2], at % 3 == 0])
+    settings = {"label": "paid", "sensitive": "sex", "rows": 40}
+    specs = plan(str(path), list(CATALOG), stream_settings=settings, seeds=range(3))
+    assert {spec.peer for spec in specs if len(spec.seeds) == 1} == {
+        "logistic-refit",
+        "river-logistic",
+    }
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    def missing(package):
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(catalog_module, "version", missing)
+    with pytest.raises(ConfigError, match=r"expected river .* pip install 'fairsaoml\[river\]'"):
+        plan("synthetic", ["river-forest"])
+
+
+def test_an_unknown_peer_or_setting_is_a_question():
+    with pytest.raises(ConfigError, match="did you mean 'expgrad'"):
+        plan("synthetic", ["expgrat"])
+    with pytest.raises(ConfigError, match="did you mean 'rows'"):
+        plan("synthetic", ["sgd"], stream_settings={"row": 3})
+
+
+def test_the_command_prints_a_row_a_peer_and_keeps_what_is_finished(command, tmp_path):
+    typed = ["peers", "synthetic", "--peers", "sgd,threshold", "--every", 3]
+    typed += ["--set", "tasks=3", "--set", "rows=60", "--out", tmp_path]
+    said = command(*typed)
+    assert said.code == 0, said.err
+    assert {path.name for path in tmp_path.iterdir()} == {"sgd", "threshold-every-3"}
+    assert "threshold-every-3: Fairlearn ThresholdOptimizer" in said.out
+    assert "round 9/9" in said.err
+    again = command(*typed, "--json")
+    assert "round 9/9" not in again.err
+    found = json.loads(again.out)
+    assert [entry["learner"] for entry in found["learners"]] == ["sgd", "threshold-every-3"]
+    assert "--every 3" in found["command"]
+
+
+def test_the_command_refuses_a_peer_named_twice(command):
+    said = command("peers", "synthetic", "--peers", "sgd,sgd")
+    assert said.code == 2
+    assert "each peer once" in said.err
+
+
+@every_peer
+def test_the_librarys_defaults_are_where_tuning_looks(peer):
+    space, defaults = SPACES[peer], catalog_module.defaults(peer)
+    assert set(space) <= set(defaults)
+    for name, range in space.items():
+        assert range.holds(defaults[name]), name
+
+
+def test_no_setting_is_chosen_on_what_comes_after_the_first_domain(tmp_path, monkeypatch):
+    def turned(round, task):
+        return task._replace(y=1 - task.y) if task.domain != "market-1" else task
+
+    def trials(folder, stream):
+        streams = {"synthetic": open_stream("synthetic", SHORT), "synthetic-gradual": stream}
+        monkeypatch.setattr(f"{TUNING}.open_stream", lambda name, settings=None: streams[name])
+        made = []
+        (spec,) = plan("synthetic-gradual", ["sgd"])
+        found = tuned(spec, tmp_path / folder, trials=3, on_trial=made.append)
+        return found, [(trial.settings, trial.scores) for trial in made]
+
+    plain = trials("plain", open_stream("synthetic", LONGER))
+    assert len(plain[1]) == 3
+    assert trials("turned", changed(turned, LONGER)) == plain
+
+
+def test_tuned_rows_stand_beside_those_of_the_defaults(command, tmp_path, monkeypatch):
+    small = open_stream("synthetic", SHORT)
+    monkeypatch.setattr(f"{TUNING}.open_stream", lambda name, settings=None: small)
+    typed = ["peers", "synthetic", "--peers", "sgd", "--tuned", "--trials", 4, "--json"]
+    typed += ["--set", "tasks=1", "--set", "rows=60", "--out", tmp_path]
+    said = command(*typed)
+    assert said.code == 0, said.err
+    found = json.loads(said.out)
+    plain, best = found["learners"]
+    assert (plain["learner"], best["learner"]) == ("sgd", "sgd-tuned")
+    assert (plain["settings"], set(best["settings"])) == ({}, set(SPACES["sgd"]))
+    assert found["command"].endswith("--tuned --trials 4 --set tasks=1 --set rows=60")
+    assert said.err.count("sgd: trial ") == 4
+    config = json.loads((tmp_path / "sgd-tuned" / "spec.json").read_text())["learner"]["config"]
+    assert config["tuning_trials"] == 4
+    again = command(*typed)
+    assert json.loads(again.out) == found
+    assert "trial" not in again.err
