@@ -109,7 +109,7 @@ def test_a_comparison_that_is_stopped_says_how_to_go_on(tmp_path, command, monke
     def stopped(*arguments, **options):
         raise Interrupted("stopped after round 3")
 
-    monkeypatch.setattr("fairsaoml.experiments.compare.run", stopped)
+    monkeypatch.setattr("fairsaoml.experiments.engine.run", stopped)
     said = command(*words(tmp_path / "stopped"))
     assert said.code == 130
     assert "the same command goes on with it" in said.err

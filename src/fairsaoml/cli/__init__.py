@@ -4,11 +4,23 @@ Everything heavy is imported inside the commands: `fairsaoml --help` must not lo
 """
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
-from fairsaoml.cli import compare, data, listing, predict, report, run
+from fairsaoml.cli import (
+    compare,
+    data,
+    listing,
+    peers,
+    predict,
+    regret,
+    report,
+    reproduce,
+    run,
+    tune,
+)
 from fairsaoml.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main"]
@@ -22,6 +34,10 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("peers")(peers.peers)
+app.command("reproduce")(reproduce.reproduce)
+app.command("tune")(tune.tune)
+app.command("regret")(regret.regret)
 app.command("report")(report.report)
 app.command("predict")(predict.predict)
 app.command("learners")(listing.learners)
@@ -48,6 +64,8 @@ def _options(
 
 def main() -> None:
     """Exit 0 when it worked, 1 when it could not, 2 on wrong usage, 130 on Ctrl-C."""
+    # A person reads these: what, and not where in the code.
+    warnings.formatwarning = lambda message, *_: f"fairsaoml: warning: {message}\n"
     try:
         app()
     except ConfigError as error:
@@ -60,6 +78,9 @@ def main() -> None:
         # The reader went away (`| head`): nothing is wrong. Keep Python from flushing into it.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a full disk, a folder that may not be written
+        _complain(error)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +10,10 @@ import typer
 
 from fairsaoml.cli.progress import OnRound, progress
 from fairsaoml.cli.settings import parse_settings
+from fairsaoml.cli.sweep import Address, Engine, Jobs, Shown, sweep, to_rounds
 from fairsaoml.errors import ConfigError
 
-__all__ = ["compare"]
+__all__ = ["compare", "comparison_progress", "print_comparison"]
 
 MARKS = {"met": "✓", "missed": "✗", "too few": "?", "undefined": "-"}
 COLUMNS = {"accuracy": 14, "balanced": 14, "DP": 13, "EO": 13}  # all of it fits 80 columns
@@ -36,6 +37,9 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="A folder for all runs. [runs/STREAM-comparison]")
     ] = None,
+    jobs: Jobs = 1,
+    engine: Engine = "local",
+    address: Address = None,
     force: Annotated[bool, typer.Option("--force", help="Replace runs in the folder.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
@@ -54,19 +58,33 @@ def compare(
     specs = plan(stream, names, parse_settings(set_ or []), range(seed, seed + seeds))
     stem = Path(stream).name.split(".")[0].replace(":", "-")
     folder = out or Path("runs") / f"{stem}-comparison"
-    with _progress(names, seeds, quiet=quiet) as watch:
-        comparison = play(specs, folder, force=force, watch=watch)
+    with ExitStack() as stack:
+        if engine == "local" and jobs == 1:
+            watch = stack.enter_context(comparison_progress(names, seeds, quiet=quiet))
+            on_event = to_rounds(specs, watch)
+        else:  # several at a time: their rounds would come mixed
+            shown = [Shown(name, seeds) for name in names]
+            on_event = stack.enter_context(sweep(shown, quiet=quiet))
+        comparison = play(
+            specs,
+            folder,
+            force=force,
+            engine=engine,
+            workers=jobs,
+            address=address,
+            on_event=on_event,
+        )
     if json_:
         import json
 
         typer.echo(json.dumps(comparison | {"folder": str(folder)}, indent=2))
         return
-    _print(comparison)
+    print_comparison(comparison)
     typer.echo(f"report: {folder / 'report.html'}")
 
 
 @contextmanager
-def _progress(
+def comparison_progress(
     names: Sequence[str], seeds: int, *, quiet: bool
 ) -> Iterator[Callable[[Any], OnRound | None]]:
     """For each spec in turn, a callback for its rounds; everything goes to stderr."""
@@ -114,7 +132,7 @@ def _bars(names: Sequence[str], seeds: int) -> Iterator[Callable[[Any], OnRound]
         yield watch
 
 
-def _print(comparison: dict[str, Any]) -> None:
+def print_comparison(comparison: dict[str, Any]) -> None:
     """Blocks of rounds, learner by learner: pooled, then mean over rounds and spread over seeds."""
     from rich.console import Console
     from rich.table import Table

@@ -4,13 +4,13 @@ Every learner is a run of its own, in a folder of its own; a comparison adds up 
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fairsaoml.errors import ConfigError, RunError, closest
+from fairsaoml.errors import ConfigError, closest
 from fairsaoml.evaluate.metrics import (
     MINIMUM_COUNT,
     GroupCounts,
@@ -19,11 +19,11 @@ from fairsaoml.evaluate.metrics import (
     figures,
 )
 from fairsaoml.evaluate.summary import summarise
+from fairsaoml.experiments.engine import Job, OnEvent, run_all
 from fairsaoml.learners import registry
 from fairsaoml.report import write_report
 from fairsaoml.runs.files import read_json, write_json
 from fairsaoml.runs.journal import read_rounds
-from fairsaoml.runs.runner import Interrupted, OnRound, load_spec, resume, run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.catalog import setting_names
 
@@ -93,33 +93,28 @@ def compare(
     folder: Path,
     *,
     force: bool = False,
-    watch: Callable[[RunSpec], OnRound | None] = lambda spec: None,
+    engine: str = "local",
+    workers: int = 1,
+    address: str | None = None,
+    on_event: OnEvent = lambda event: None,
 ) -> dict[str, Any]:
     """Play every spec into a folder of its own, and write `comparison.json` and `report.html`.
 
     A run that is there already, of the same spec, is gone on with or kept: a comparison that was
-    stopped is finished by the same command. `watch` gives each spec its callback for rounds.
+    stopped is finished by the same command. Where they are played is the engine's (`run_all`).
     """
-    for spec in specs:
-        _play(spec, folder / spec.learner, force, watch(spec))
+    run_all(
+        [Job(spec, folder / spec.learner) for spec in specs],
+        engine=engine,
+        workers=workers,
+        address=address,
+        force=force,
+        on_event=on_event,
+    )
     comparison = compared(specs, folder)
     write_json(folder / COMPARISON, comparison)
     write_report([folder / spec.learner for spec in specs], folder / REPORT)
     return read_json(folder / COMPARISON)
-
-
-def _play(spec: RunSpec, folder: Path, force: bool, on_round: OnRound | None) -> None:
-    try:
-        if (folder / "spec.json").exists() and not force:
-            if load_spec(folder) != spec:
-                raise RunError(
-                    f"{folder} holds another run; replace it by --force, or give another --out"
-                )
-            resume(folder, on_round=on_round)
-        else:
-            run(spec, folder, force=force, on_round=on_round)
-    except Interrupted:
-        raise Interrupted(f"stopped in {folder}; the same command goes on with it") from None
 
 
 def compared(specs: Sequence[RunSpec], folder: Path) -> dict[str, Any]:
