@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint format golden clean
+.PHONY: install demo test lint format golden docs kill estimators clean
 
 install: .venv/installed
 
@@ -34,6 +34,15 @@ format: install
 
 golden: install  ## regenerate the golden runs; look at the diff before committing it
 	$(BIN)/python -m tests.golden
+
+docs: install  ## runs every block of the documentation, checks its links, builds build/docs
+	$(BIN)/python -m tools.docs
+
+kill: install  ## 200 kills with SIGKILL at random moments, and full disks; about 15 minutes
+	$(BIN)/python -m tests.kill --kills 200
+
+estimators: install  ## scikit-learn's and River's own checks on every class; about 10 minutes
+	$(BIN)/python -m fairsaoml.adapters.checks
 
 clean:
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -23,7 +23,7 @@ def state_of(value):
 def same(one, other):
     leaves = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return jax.tree.structure(one) == jax.tree.structure(other) and all(
-        np.asarray(a).dtype == np.asarray(b).dtype
+        (np.asarray(a).dtype, np.shape(a)) == (np.asarray(b).dtype, np.shape(b))
         and np.asarray(a).tobytes() == np.asarray(b).tobytes()
         for a, b in leaves
     )
@@ -121,13 +121,26 @@ def test_where_no_checkpoint_is_whole_the_error_names_each(folder):
 
 
 def test_killed_between_state_and_manifest_the_state_before_counts(folder, monkeypatch):
-    def killed(path, value):
+    def killed(path, text):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "write_json", killed)
+    monkeypatch.setattr(module, "write_text", killed)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(folder, 9, state_of(9), {})
     assert load(folder).round == 8
+
+
+def test_a_round_learned_anew_does_not_write_over_the_state_before(folder):
+    save_checkpoint(folder, 8, state_of(80), {})
+    assert same(load(folder).state, state_of(80))
+    flip(folder / json.loads((folder / MANIFEST).read_text())["file"])
+    with pytest.warns(UserWarning, match="trying the one before"):
+        assert same(load(folder).state, state_of(8))
+
+
+def test_a_manifest_keeps_every_digit_of_a_setting(folder):
+    save_checkpoint(folder, 9, state_of(9), {"tolerance": 0.1 + 0.2})
+    assert json.loads((folder / MANIFEST).read_text())["tolerance"] == 0.1 + 0.2
 
 
 def test_a_checkpoint_of_a_newer_schema_is_refused(folder):

@@ -1,14 +1,17 @@
 """A run's memory on disk: safetensors for the arrays, a JSON manifest for the rest. Never pickle.
 
-The state is written aside and renamed, then the manifest; the previous pair stays until then. A
-file that is damaged or cut is known by its checksum, and the previous one is used instead.
+The state is written aside, flushed and renamed, then the manifest; the previous pair stays until
+then, and as the one to fall back on after that. A file that is damaged or cut, be it the state or
+the manifest, is known by its checksum, and the previous pair is used instead.
 """
 
 import hashlib
-import os
+import json
 import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -17,13 +20,24 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from fairsaoml.errors import RunError
-from fairsaoml.runs.files import read_json, write_bytes, write_json
+from fairsaoml.runs.files import read_json, sync_folder, write_bytes, write_text
 from fairsaoml.types import State
 
-__all__ = ["Checkpoint", "load_checkpoint", "save_checkpoint"]
+__all__ = ["Checkpoint", "load_checkpoint", "newest", "save_checkpoint", "sealed", "structured"]
 
-CHECKPOINT_SCHEMA = 1
+CHECKPOINT_SCHEMA = 2
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
+SEAL = "manifest_sha256"
+
+Manifest = dict[str, Any]
+Arrays = Mapping[str, np.ndarray]
+Made = TypeVar("Made")
+Migration = Callable[[Manifest, Arrays], tuple[Manifest, Arrays]]
+
+# From each older schema to the one after it. All have `schema`, `round`, `file` and `sha256`.
+MIGRATIONS: dict[int, Migration] = {
+    1: lambda manifest, arrays: (manifest, arrays),  # had no checksum of the manifest itself
+}
 
 
 class Checkpoint(NamedTuple):
@@ -35,37 +49,60 @@ class Checkpoint(NamedTuple):
 
 def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any]) -> None:
     """Keep a state; the one before stays until this one is whole."""
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        sync_folder(folder.parent)
     named = jax.tree_util.tree_leaves_with_path(jax.device_get(state))
     content = save_arrays(
-        {jax.tree_util.keystr(path): np.ascontiguousarray(leaf) for path, leaf in named}
+        {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in named}
     )
+    checksum = hashlib.sha256(content).hexdigest()
     file = f"state-{round:08d}.safetensors"
+    if file in _spoken_of(folder):
+        # The same round, learned anew: what a manifest speaks of is not written over.
+        file = f"state-{round:08d}-{checksum[:8]}.safetensors"
     write_bytes(folder / file, content)
-    if _file_of(folder / CURRENT):  # a damaged one must not push out a whole one
-        os.replace(folder / CURRENT, folder / PREVIOUS)
-    write_json(
-        folder / CURRENT,
-        {
-            "schema": CHECKPOINT_SCHEMA,
-            "round": round,
-            "file": file,
-            "sha256": hashlib.sha256(content).hexdigest(),
-            **about,
-        },
-    )
-    wanted = {_file_of(folder / name) for name in (CURRENT, PREVIOUS)}
-    for stale in folder.glob("state-*.safetensors"):
+    if _is_whole(folder, folder / CURRENT):  # a damaged one must not push out a whole one
+        write_bytes(folder / PREVIOUS, (folder / CURRENT).read_bytes())
+    manifest = {
+        "schema": CHECKPOINT_SCHEMA,
+        "round": round,
+        "file": file,
+        "sha256": checksum,
+        **about,
+    }
+    # Every digit of a setting: rounded, it would be another one.
+    write_text(folder / CURRENT, json.dumps(sealed(manifest), indent=2, allow_nan=False) + "\n")
+    wanted = _spoken_of(folder)
+    for stale in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
         if stale.name not in wanted:
             stale.unlink()
 
 
-def load_checkpoint(folder: Path, like: State) -> Checkpoint | None:
-    """The newest whole state, in the structure of `like`; None where none was ever kept."""
+def load_checkpoint(folder: Path, like: State, *, at_most: int | None = None) -> Checkpoint | None:
+    """The newest whole state, in the structure of `like`; None where none was ever kept.
+
+    `at_most` is the last round that may count: one that is later is passed over.
+    """
+
+    def make(manifest: Manifest, arrays: Arrays) -> Checkpoint:
+        return Checkpoint(round=manifest["round"], state=structured(arrays, like))
+
+    return newest(folder, make, at_most=at_most)
+
+
+def newest(
+    folder: Path, make: Callable[[Manifest, Arrays], Made], *, at_most: int | None = None
+) -> Made | None:
+    """What `make` makes of the newest whole manifest and its arrays; None where none was kept."""
     problems = []
-    for path in _manifests(folder):
+    for path in (folder / CURRENT, folder / PREVIOUS):
+        if not path.exists():
+            continue
         try:
-            return _load(folder, read_json(path), like)
+            manifest, arrays = _read(folder, path)
+            if at_most is None or manifest["round"] <= at_most:
+                return make(manifest, arrays)
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as problem:
             problems.append(f"{path.name}: {problem}")
             warnings.warn(
@@ -77,28 +114,73 @@ def load_checkpoint(folder: Path, like: State) -> Checkpoint | None:
     return None
 
 
-def _file_of(manifest: Path) -> str | None:
-    """The state file that a manifest speaks of, if it can be read."""
-    try:
-        return read_json(manifest)["file"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def sealed(manifest: Manifest) -> Manifest:
+    """A manifest with the checksum of all the rest of it.
+
+    >>> sealed({"round": 8, "schema": 2})["manifest_sha256"][:8]
+    'e117576e'
+    """
+    rest = {key: value for key, value in manifest.items() if key != SEAL}
+    plain = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return {**rest, SEAL: hashlib.sha256(plain.encode()).hexdigest()}
 
 
-def _manifests(folder: Path) -> list[Path]:
-    return [folder / name for name in (CURRENT, PREVIOUS) if (folder / name).exists()]
-
-
-def _load(folder: Path, manifest: dict[str, Any], like: State) -> Checkpoint:
-    if manifest["schema"] > CHECKPOINT_SCHEMA:
-        raise RunError(
-            f"expected a checkpoint of schema {CHECKPOINT_SCHEMA} or older, got "
-            f"{manifest['schema']}; it was written by a newer fairsaoml: upgrade to go on"
+def structured(arrays: Arrays, like: State) -> State:
+    """Named arrays in the structure of `like`."""
+    paths, structure = jax.tree_util.tree_flatten_with_path(like)
+    names = [jax.tree_util.keystr(path) for path, _ in paths]
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise ValueError(
+            f"expected an array {missing[0]!r}, found none: it is of another learner, or of "
+            "another version of it"
         )
+    return jax.tree.unflatten(structure, [arrays[name] for name in names])
+
+
+def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
+    """A manifest of today's schema and its arrays, all as they were written."""
+    manifest = read_json(path)
+    schema = manifest["schema"]
+    if schema > CHECKPOINT_SCHEMA:
+        raise RunError(
+            f"expected a checkpoint of schema {CHECKPOINT_SCHEMA} or older, got {schema}; "
+            "it was written by a newer fairsaoml: upgrade to go on"
+        )
+    arrays: Arrays = load_arrays(_whole_content(folder, manifest))
+    for older in range(schema, CHECKPOINT_SCHEMA):
+        if older not in MIGRATIONS:
+            raise RunError(
+                f"expected a checkpoint of schema {min(MIGRATIONS)} to {CHECKPOINT_SCHEMA}, got "
+                f"{schema}; go on with the version of fairsaoml that wrote it"
+            )
+        manifest, arrays = MIGRATIONS[older](manifest, arrays)
+    return {**manifest, "schema": CHECKPOINT_SCHEMA}, arrays
+
+
+def _whole_content(folder: Path, manifest: Manifest) -> bytes:
+    """The bytes of a manifest's state, if both are what was written."""
+    if manifest["schema"] > 1 and manifest != sealed(manifest):
+        raise ValueError("the manifest is not what was written")
     content = (folder / manifest["file"]).read_bytes()
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
         raise ValueError(f"{manifest['file']} is not what was written")
-    arrays = load_arrays(content)
-    paths, structure = jax.tree_util.tree_flatten_with_path(like)
-    leaves = [arrays[jax.tree_util.keystr(path)] for path, _ in paths]
-    return Checkpoint(round=manifest["round"], state=jax.tree.unflatten(structure, leaves))
+    return content
+
+
+def _is_whole(folder: Path, path: Path) -> bool:
+    """Whether a manifest and the state that it speaks of can be relied on."""
+    try:
+        _whole_content(folder, read_json(path))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return True
+
+
+def _spoken_of(folder: Path) -> set[str]:
+    """The state files that the manifests speak of, as far as these can be read."""
+    files = set()
+    for name in (CURRENT, PREVIOUS):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            files.add(read_json(folder / name)["file"])
+    return files

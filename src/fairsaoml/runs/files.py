@@ -6,7 +6,15 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_json", "tidy", "write_bytes", "write_json", "write_text"]
+__all__ = [
+    "read_json",
+    "sync_folder",
+    "tidy",
+    "write_all",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
 
 DIGITS = 7  # significant digits of a float in a file: what float32 can tell
 
@@ -30,13 +38,35 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write a whole file or none: aside, flushed to the disk, renamed over the old one."""
     aside = path.with_name(f".{path.name}.part")
     try:
-        with open(aside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        try:
+            write_all(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         os.replace(aside, path)
-    finally:
+    except BaseException:
         aside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Hand all of it to the system at once; a nearly full disk may take it in pieces."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush what a folder lists: a file that was flushed may still be lost by its name."""
+    if os.name != "posix":
+        return  # elsewhere a folder cannot be opened
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -3,35 +3,45 @@
 import json
 import os
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from fairsaoml.errors import RunError
-from fairsaoml.runs.files import tidy, write_bytes
+from fairsaoml.runs.files import sync_folder, tidy, write_all
 
-__all__ = ["Journal", "read_rounds"]
+__all__ = ["Journal", "read_rounds", "whole_rounds"]
 
 
 class Journal:
-    """Append-only. Opened after a round, it first cuts what was written later, or torn."""
+    """Append-only. Opened after a round, it first cuts what was written later, or torn.
+
+    One process at a time writes a journal; another one is refused.
+    """
 
     def __init__(self, path: Path, *, after: int = 0) -> None:
-        kept = b"".join(line for line, record in _lines(path) if record["round"] <= after)
-        write_bytes(path, kept)
-        self._file = open(path, "ab")  # noqa: SIM115
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            _lock(self._descriptor, path)
+            kept = takewhile(lambda whole: whole[1]["round"] <= after, _lines(path))
+            # Cut in place: to go on needs no room for a second journal.
+            os.ftruncate(self._descriptor, sum(len(line) for line, _ in kept))
+            sync_folder(path.parent)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Write one round, for all seeds, in one piece."""
         lines = [
             json.dumps(tidy(record), allow_nan=False, separators=(",", ":")) for record in records
         ]
-        self._file.write(("\n".join(lines) + "\n").encode())
-        self._file.flush()
+        write_all(self._descriptor, ("\n".join(lines) + "\n").encode())
 
     def sync(self) -> None:
         """Make sure that what was written is on the disk."""
-        os.fsync(self._file.fileno())
+        os.fsync(self._descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -42,7 +52,7 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        os.close(self._descriptor)
 
 
 def read_rounds(path: Path) -> list[dict[str, Any]]:
@@ -52,21 +62,53 @@ def read_rounds(path: Path) -> list[dict[str, Any]]:
     return [record for _, record in _lines(path)]
 
 
+def whole_rounds(path: Path, seeds: int) -> int:
+    """How many rounds from the first on a journal holds, each with a line of every seed."""
+    numbers = [record["round"] for _, record in _lines(path)]
+    expected = (place // seeds + 1 for place in range(len(numbers)))
+    right = takewhile(lambda pair: pair[0] == pair[1], zip(numbers, expected, strict=True))
+    return sum(1 for _ in right) // seeds
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Keep others out until the file is closed, be it by a kill."""
+    try:
+        import fcntl
+    except ImportError:
+        return  # not on this system: nobody is kept out
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RunError(
+            f"another process is writing {path}; wait for it, or end it and go on with the run"
+        ) from None
+    except OSError:
+        return  # not on this file system
+
+
 def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Whole lines as bytes and data. Only the last one may be torn: a kill can cut it."""
     if not path.exists():
         return
     lines = path.read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-        except ValueError:
+        record = _record(line)
+        if record is None:
             if number == len(lines):
                 return
             raise RunError(
                 f"line {number} of {path} is damaged; expected one JSON object a line; "
                 "start the run anew with --force"
-            ) from None
+            )
         if not line.endswith(b"\n"):
             return
         yield line, record
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """A line as data; None where it is damaged."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "round" in record else None

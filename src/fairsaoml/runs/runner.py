@@ -1,6 +1,8 @@
 """Running a spec: the run directory as it fills, round by round, and as it is gone on with."""
 
+import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
@@ -10,14 +12,14 @@ from typing import Any
 
 import jax
 
-from fairsaoml.errors import RunError
+from fairsaoml.errors import ConfigError, RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import first_states, prequential, run_keys
 from fairsaoml.evaluate.records import Played
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fairsaoml.runs.files import read_json, write_json
-from fairsaoml.runs.journal import Journal, read_rounds
+from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS, Predictions
 from fairsaoml.runs.spec import Game, RunSpec
 
@@ -40,6 +42,7 @@ OURS = (
     f"{PARTS}/*.parquet",
 )
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
+INTERVAL = "FAIRSAOML_CHECKPOINT_SECONDS"  # in the environment: another number; 0 is every round
 
 OnRound = Callable[[Game, Played], None]
 
@@ -96,8 +99,9 @@ def run(
     """Play a spec into a folder and return its summary."""
     use_cache()
     game = Game.of(spec)
-    prepare(folder, force=force)
-    write_json(folder / SPEC, {**spec.to_json(game), "save_predictions": save_predictions})
+    with _writing(folder):
+        prepare(folder, force=force)
+        write_json(folder / SPEC, {**spec.to_json(game), "save_predictions": save_predictions})
     return _play(spec, game, folder, None, on_round)
 
 
@@ -108,7 +112,7 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
     if is_finished(folder):
         return read_json(folder / SUMMARY)
     game = Game.of(spec)
-    return _play(spec, game, folder, _checkpoint(spec, game, folder), on_round)
+    return _play(spec, game, folder, _begun(spec, game, folder), on_round)
 
 
 def is_finished(folder: Path) -> bool:
@@ -140,9 +144,29 @@ def load_run(folder: Path) -> tuple[RunSpec, Game, Checkpoint]:
     return spec, game, checkpoint
 
 
-def _checkpoint(spec: RunSpec, game: Game, folder: Path) -> Checkpoint | None:
+def _begun(spec: RunSpec, game: Game, folder: Path) -> Checkpoint | None:
+    """Where to go on: at the newest checkpoint whose rounds the journal holds, all of them.
+
+    The journal is on the disk before a checkpoint is, so only damage makes it the shorter one.
+    """
+    found = _checkpoint(spec, game, folder)
+    journalled = whole_rounds(folder / ROUNDS, len(spec.seeds))
+    if found is None or found.round <= journalled:
+        return found
+    earlier = _checkpoint(spec, game, folder, at_most=journalled)
+    warnings.warn(
+        f"{folder / ROUNDS} is damaged: it holds {journalled} of the {found.round} rounds that "
+        f"were saved; going on after round {earlier.round if earlier else 0}",
+        stacklevel=3,
+    )
+    return earlier
+
+
+def _checkpoint(
+    spec: RunSpec, game: Game, folder: Path, *, at_most: int | None = None
+) -> Checkpoint | None:
     like = jax.eval_shape(lambda keys: first_states(game.learner, keys), run_keys(spec.seeds))
-    return load_checkpoint(folder / CHECKPOINT, like)
+    return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most)
 
 
 def _play(
@@ -150,13 +174,15 @@ def _play(
 ) -> dict[str, Any]:
     content = read_json(folder / SPEC)
     about = {key: content[key] for key in ("learner", "stream", "seeds", "versions")}
+    interval = _checkpoint_seconds()
     after = begun.round if begun else 0
     saved = time.monotonic()
     last = after
     with ExitStack() as stack:
-        journal = stack.enter_context(Journal(folder / ROUNDS, after=after))
-        predictions = Predictions(folder, game.stream.schema, content["save_predictions"])
-        stop = stack.enter_context(_interruptible())
+        with _writing(folder):
+            journal = stack.enter_context(Journal(folder / ROUNDS, after=after))
+            predictions = Predictions(folder, game.stream.schema, content["save_predictions"])
+        stop = stack.enter_context(interruptible())
         for played in prequential(
             game.stream,
             game.learner,
@@ -165,15 +191,17 @@ def _play(
             state=begun.state if begun else None,
             after=after,
         ):
-            journal.append(played.records)
-            predictions.append(played, spec.seeds)
+            with _writing(folder):
+                journal.append(played.records)
+                predictions.append(played, spec.seeds)
             last = played.round
             if on_round:
                 on_round(game, played)
             is_last, stopping = last == game.stream.length, stop()
-            if stopping or is_last or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                journal.sync()
-                save_checkpoint(folder / CHECKPOINT, last, played.state, about)
+            if stopping or is_last or time.monotonic() - saved >= interval:
+                with _writing(folder):
+                    journal.sync()
+                    save_checkpoint(folder / CHECKPOINT, last, played.state, about)
                 saved = time.monotonic()
             if stopping and not is_last:
                 raise Interrupted(
@@ -182,9 +210,11 @@ def _play(
             state = played.state
         if last == 0:
             raise RunError(f"expected at least one task in {spec.stream}, got none")
-        if game.stream.length is None and last > after:
-            save_checkpoint(folder / CHECKPOINT, last, state, about)
-        predictions.finish()
+        with _writing(folder):
+            if game.stream.length is None and last > after:
+                journal.sync()
+                save_checkpoint(folder / CHECKPOINT, last, state, about)
+            predictions.finish()
     summary = summarise(
         read_rounds(folder / ROUNDS),
         learner=spec.learner,
@@ -192,12 +222,41 @@ def _play(
         seeds=list(spec.seeds),
         best=game.stream.best,
     )
-    write_json(folder / SUMMARY, summary)
+    with _writing(folder):
+        write_json(folder / SUMMARY, summary)
     return read_json(folder / SUMMARY)
 
 
+def _checkpoint_seconds() -> float:
+    """Seconds between checkpoints: a person's, or ours."""
+    given = os.environ.get(INTERVAL, CHECKPOINT_SECONDS)
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise ConfigError(f"{INTERVAL} must be a number of seconds >= 0; got {given!r}")
+    return seconds
+
+
 @contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
+def _writing(folder: Path) -> Iterator[None]:
+    """Say in a person's words that the disk is full, or whatever else keeps us from writing."""
+    try:
+        yield
+    except OSError as error:
+        advice = (
+            "nothing that was saved is lost: put that right, then go on with "
+            f"`fairsaoml run --resume {folder}`"
+            if (folder / SPEC).exists()
+            else "nothing was played yet: put that right, then start again"
+        )
+        reason = error.strerror or str(error)
+        raise RunError(f"expected to write into {folder}, got: {reason}; {advice}") from error
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C into a question: the round at hand is finished first; twice means at once."""
     asked = False
 

@@ -1,0 +1,1 @@
+"""What is needed to make the project, and not to use it."""
