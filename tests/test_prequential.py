@@ -159,11 +159,6 @@ def test_the_round_is_never_batched_so_that_one_branch_runs_and_not_all():
     assert lowered(game, round_axis=0).count("stablehlo.case") == 0  # what it is guarded against
 
 
-def test_live_experts_of_an_endless_stream_branch_on_how_many_have_joined():
-    game = game_of("fairsaoml-live", horizon=None)
-    assert lowered(game, round_axis=None).count("stablehlo.case") == 1
-
-
 # What is scored (D18), seen with a learner that only counts its rounds
 
 

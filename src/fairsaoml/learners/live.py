@@ -100,26 +100,16 @@ def learn(
     """Every expert present takes primal-dual steps on draws from its own interval's sample."""
     sizes = Sizes(support=config.support, query=0)
 
-    def with_present(present: int, pairs: Expert) -> Expert:
-        def one_step(expert: Expert, draws: Draws, uncertain: Array, iteration: Array) -> Expert:
-            rows = buffers.take_support(*draws, iteration, sizes)
-            return take_step(problem, config, expert, rows, deployed, uncertain)
+    def learn_one(expert: Expert, mine: Draws) -> Expert:
+        uncertain = uncertainty(problem, buffers.everything(mine.samples))
 
-        def iterate(learning: Expert, iteration: Array) -> tuple[Expert, None]:
-            moved = jax.vmap(one_step, in_axes=(0, 0, 0, None))(
-                learning, mine, uncertain, iteration
-            )
-            return moved, None
+        def iterate(expert: Expert, iteration: Array) -> tuple[Expert, None]:
+            rows = buffers.take_support(*mine, iteration, sizes)
+            return take_step(problem, config, expert, rows, deployed, uncertain), None
 
-        mine = experts.before(draws, present)
-        uncertain = jax.vmap(lambda sample: uncertainty(problem, buffers.everything(sample)))(
-            mine.samples
-        )
-        iterations = jnp.arange(config.meta_iterations)
-        learned, _ = jax.lax.scan(iterate, experts.before(pairs, present), iterations)
-        return experts.joined(learned, experts.after(pairs, present))
+        return jax.lax.scan(iterate, expert, jnp.arange(config.meta_iterations))[0]
 
-    return experts.of_those_present(config, present_count, with_present, pairs)
+    return experts.of_those_present(config, present_count, learn_one, pairs, draws)
 
 
 def take_step(

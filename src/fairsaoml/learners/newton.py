@@ -122,13 +122,10 @@ def newton(problem: Problem, config: NewtonConfig) -> Learner:
     ) -> tuple[Expert, tuple]:
         pairs = pairs._replace(past=carried(config, pairs.past, batch.weight.sum(), roll))
 
-        def with_present(present: int, pairs: Expert) -> Expert:
-            solved = jax.vmap(lambda expert: solve(problem, config, expert, batch, deployed))(
-                experts.before(pairs, present)
-            )
-            return experts.joined(solved, experts.after(pairs, present))
+        def solve_one(expert: Expert) -> Expert:
+            return solve(problem, config, expert, batch, deployed)
 
-        return experts.of_those_present(config, roll.present_count, with_present, pairs), samples
+        return experts.of_those_present(config, roll.present_count, solve_one, pairs), samples
 
     def adapt(pairs: Expert, samples: tuple, support: Batch, deployed: Deployed) -> Expert:
         solved = jax.vmap(lambda expert: solve(problem, config, expert, support, deployed))(pairs)
