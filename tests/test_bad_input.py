@@ -348,6 +348,13 @@ def test_a_file_with_a_label_that_is_not_binary(command, tmp_path):
     assert not Path(tmp_path / "run").exists()
 
 
+def test_a_file_of_which_no_column_is_named(command, tmp_path):
+    path = tmp_path / "loans.csv"
+    path.write_text("age,sex,grade\n1,f,0\n")
+    said = command("run", path, "--out", tmp_path / "run")
+    assert refused(said, 2, "which column of", "--set label=COLUMN --set sensitive=COLUMN")
+
+
 def test_a_file_that_is_not_there(command, tmp_path):
     said = command("run", tmp_path / "loans.csv", "--label", "y", "--sensitive", "s")
     assert said.code in (1, 2)

@@ -9,6 +9,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import fields, replace
 from pathlib import Path
+from statistics import fmean
 
 import jax
 import numpy as np
@@ -155,6 +156,17 @@ def test_the_chosen_trial_is_beaten_by_nobody(found):
     else:  # within a step of the fairest
         assert chosen.scores.ratio > max(one.scores.ratio for one in trials) - STEP_DOWN
     assert choose(trials, fair=False).scores.accuracy == max(t.scores.accuracy for t in trials)
+
+
+def test_fairness_on_one_stream_does_not_make_up_for_unfairness_on_another():
+    def on_two(number, accuracy, *ratios):
+        streams = {
+            str(index): Measured(accuracy, accuracy, ratio, ratio, ratio)
+            for index, ratio in enumerate(ratios)
+        }
+        return Trial(number, {}, Scores(accuracy, fmean(ratios), streams), 1.0, False)
+
+    assert choose([on_two(0, 0.7, 0.9, 0.9), on_two(1, 0.8, 1.0, 0.85)]).number == 0
 
 
 # The search
@@ -445,6 +457,30 @@ def test_saving_keeps_the_other_streams_and_replaces_its_own(tmp_path):
     assert "# first" not in text
 
 
+def test_settings_for_every_stream_stand_at_the_top_and_a_streams_own_override_them(tmp_path):
+    path = tmp_path / "aod.toml"
+    save_settings(path, "a:b", {"scale": 0.5}, ["own"])
+    save_settings(path, None, {"scale": 2.0, "base": 3}, ["old"])
+    save_settings(path, None, {"scale": 0.1, "base": 3}, ["for all"])
+    assert settings_for("aod", "a:b", tmp_path) == {"scale": 0.5, "base": 3}
+    assert settings_for("aod", "c", tmp_path) == {"scale": 0.1, "base": 3}
+    assert "# old" not in path.read_text()
+
+
+def test_of_several_streams_the_beginning_of_each_is_tried_and_synthetic_whole(tmp_path):
+    table = tmp_path / "rows.csv"
+    rows = [f"{row % 2},{'ab'[row % 3 == 0]},{row % 7}" for row in range(600)]
+    table.write_text("label,group,x\n" + "\n".join(rows) + "\n")
+    settings = {"label": "label", "sensitive": "group", "rows": 60, "base": 3}
+    both = TuningSpec(stream=f"{table},synthetic", learner="aod", settings=settings, seeds=1)
+    names = [part.name.split(", ")[-1] for part in both.parts()]
+    assert names == ["synthetic", "its first third"]
+    assert [len(part.rounds) for part in both.parts()][1:] == [4]
+    assert both.fixed == {"base": 3}
+    with pytest.raises(ConfigError, match="unknown setting 'nobodys'"):
+        TuningSpec(stream="synthetic", learner="aod", settings={"nobodys": 1}).parts()
+
+
 def test_a_file_that_is_no_toml_is_not_touched(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("[not toml\n")
@@ -495,7 +531,7 @@ def test_the_command_tunes_saves_and_goes_on(command, tmp_path):
     said = command(*words(3, "--out", out, "--save", file))
     assert said.code == 0, said.err
     assert "the front" in said.out
-    assert 1 <= said.err.count("trial ") <= 3  # a helper's are not told
+    assert 1 <= said.err.count("trial ") <= 3  # a worker's are not told
     assert ElementTree.parse(out / "front.svg").getroot().tag.endswith("svg")
     said = command(*words(4, "--out", out, "--jobs", 1, "--json"))
     assert said.err.count("trial ") == 1

@@ -21,12 +21,14 @@ from fairsaoml.cli import (
     run,
     tune,
 )
+from fairsaoml.cli.first_page import FirstPage
 from fairsaoml.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="fairsaoml",
+    cls=FirstPage,
     help="Online learners that stay accurate and fair while the world changes under them.",
     no_args_is_help=True,
     add_completion=False,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.progress import OnRound, progress
 from fairsaoml.cli.settings import parse_settings
 from fairsaoml.cli.sweep import Address, Engine, Jobs, Shown, sweep, to_rounds
@@ -56,8 +57,7 @@ def compare(
     if len(set(names)) < len(names):
         raise ConfigError(f"expected each learner once, got {learners}")
     specs = plan(stream, names, parse_settings(set_ or []), range(seed, seed + seeds))
-    stem = Path(stream).name.split(".")[0].replace(":", "-")
-    folder = out or Path("runs") / f"{stem}-comparison"
+    folder = out or Path("runs") / f"{stem(stream)}-comparison"
     with ExitStack() as stack:
         if engine == "local" and jobs == 1:
             watch = stack.enter_context(comparison_progress(names, seeds, quiet=quiet))
@@ -75,9 +75,7 @@ def compare(
             on_event=on_event,
         )
     if json_:
-        import json
-
-        typer.echo(json.dumps(comparison | {"folder": str(folder)}, indent=2))
+        print_json(comparison | {"folder": str(folder)})
         return
     print_comparison(comparison)
     typer.echo(f"report: {folder / 'report.html'}")

@@ -1,13 +1,15 @@
 """`fairsaoml data`: which data sets there are, and getting them."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from fairsaoml.cli.output import print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["app"]
 
@@ -23,7 +25,7 @@ def list_(as_json: AsJson = False) -> None:
 
     found = list_data()
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found)
         return
     typer.echo(f"data home: {found[0]['home']}")
     for data in found:
@@ -43,6 +45,8 @@ def get(
     ] = None,
 ) -> None:
     """Bring a data set into the data home ($FAIRSAOML_DATA_HOME)."""
+    from rich.console import Console
+
     from fairsaoml.streams.fetch import Listener, get_data
 
     console = Console(stderr=True)
@@ -58,7 +62,9 @@ def get(
 
 
 @contextmanager
-def _bar(console: Console, title: str) -> Iterator[Callable[[int, int | None], None]]:
+def _bar(console: "Console", title: str) -> Iterator[Callable[[int, int | None], None]]:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,9 +1,10 @@
 """`fairsaoml learners` and `fairsaoml streams`: what there is, and what can be set."""
 
-import json
 from typing import Annotated, Any
 
 import typer
+
+from fairsaoml.cli.output import print_json
 
 __all__ = ["learners", "streams"]
 
@@ -30,7 +31,7 @@ def learners(
             }
             for key, entry in known.items()
         ]
-        typer.echo(json.dumps(listed, indent=2))
+        print_json(listed)
     elif name is None:
         rows = [
             [key + " (default)" * (key == registry.DEFAULT), entry.summary, entry.reference]
@@ -69,7 +70,7 @@ def streams(json_: AsJson = False) -> None:
         for name, listing in catalog.CATALOG.items()
     ]
     if json_:
-        typer.echo(json.dumps(listed, indent=2))
+        print_json(listed)
         return
     rows = [[item["name"], item["summary"], ", ".join(item["settings"])] for item in listed]
     rows.append(["FILE.csv, FILE.parquet", catalog.TABLE.summary, "see fairsaoml run --help"])

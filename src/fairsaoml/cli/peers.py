@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fairsaoml.cli.compare import comparison_progress, print_comparison
+from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.settings import parse_settings
 from fairsaoml.errors import ConfigError
 
@@ -54,8 +55,7 @@ def peers(
         seeds=range(seeds),
         every=every,
     )
-    stem = Path(stream).name.split(".")[0].replace(":", "-")
-    folder = out or Path("runs") / "paper" / "peers" / stem
+    folder = out or Path("runs") / "paper" / "peers" / stem(stream)
 
     def say(label: str, trial: Any) -> None:
         if not quiet:
@@ -72,9 +72,7 @@ def peers(
             play(spec, folder / spec.label, force=force, on_round=watch(spec.row))
     comparison = beside(specs, folder)
     if json_:
-        import json
-
-        typer.echo(json.dumps(comparison | {"folder": str(folder)}, indent=2))
+        print_json(comparison | {"folder": str(folder)})
         return
     print_comparison(comparison)
     for entry in comparison["learners"]:

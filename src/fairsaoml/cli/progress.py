@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import fmean
 from typing import Any
 
 __all__ = ["progress"]
@@ -17,7 +16,7 @@ OnRound = Callable[[Any, Any], None]
 
 def _figure(records: list[dict], name: str) -> str:
     values = [record[name] for record in records if record[name] is not None]
-    return f"{fmean(values):.3f}" if values else "-"
+    return f"{sum(values) / len(values):.3f}" if values else "-"
 
 
 def _figures(records: list[dict]) -> str:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fairsaoml.cli.output import print_json
+
 __all__ = ["regret"]
 
 
@@ -34,11 +36,9 @@ def regret(
     if picture is not None:
         write_regret_picture(measured, picture)
     if json_:
-        import json
-
         from fairsaoml.runs.files import tidy
 
-        typer.echo(json.dumps(tidy(measured), indent=2))
+        print_json(tidy(measured))
         return
     _print(measured)
     if picture is not None:

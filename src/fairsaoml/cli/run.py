@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fairsaoml.cli.output import print_json
 from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.errors import ConfigError
 
@@ -152,9 +153,7 @@ def _finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
 
     report = write_report([folder], folder / "report.html")
     if as_json:
-        import json
-
-        typer.echo(json.dumps(summary | {"folder": str(folder), "report": str(report)}, indent=2))
+        print_json(summary | {"folder": str(folder), "report": str(report)})
         return
     from fairsaoml.cli.tables import print_summary
 

@@ -1,7 +1,6 @@
 """Settings as people type them: `--set key=value` and TOML files."""
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,8 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 def read_config(path: Path) -> dict[str, Any]:
     """A TOML file of `learner`, `seeds`, `seed` and settings, all at the top level."""
+    import tomllib
+
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:

@@ -8,14 +8,27 @@ from typing import Annotated, Any
 
 import typer
 
+from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.settings import parse_settings
 
 __all__ = ["tune"]
 
+DETAILED = 2  # streams of which a table has room for everything
+SHORT = {
+    "accuracy": "acc",
+    "balanced_accuracy": "bal",
+    "dp_ratio": "DP",
+    "eo_ratio": "EO",
+    "ratio": "ratio",
+}
+
 
 def tune(
     stream: Annotated[
-        str, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
+        str,
+        typer.Argument(
+            help="A stream's name (`fairsaoml streams`), or a table's file; several with commas."
+        ),
     ],
     learner: Annotated[str, typer.Option(help="Which learner (`fairsaoml learners`).")],
     trials: Annotated[int, typer.Option(min=1, help="How many settings are tried.")] = 60,
@@ -38,15 +51,15 @@ def tune(
 ) -> None:
     """Search for settings on `synthetic` and on a stream's first domain; later ones stay unseen.
 
-    Trial 0 is the learner as it is. The same command goes on with a search that was stopped.
+    Of several streams: settings that do well on all. Trial 0 is the learner as it is. The same
+    command goes on with a search that was stopped.
     """
     from fairsaoml.experiments.tuning_learners import TuningSpec, tune_learner
 
     spec = TuningSpec(
         stream=stream, learner=learner, settings=parse_settings(set_ or []), seeds=seeds
     )
-    stem = Path(stream).name.split(".")[0].replace(":", "-")
-    folder = out or Path("tuning") / f"{stem}-{learner}"
+    folder = out or Path("tuning") / f"{stem(stream)}-{learner}"
     with _progress(trials, quiet=quiet) as on_trial:
         result = tune_learner(
             spec,
@@ -58,9 +71,7 @@ def tune(
             on_trial=on_trial,
         )
     if json_:
-        import json
-
-        typer.echo(json.dumps(result | {"folder": str(folder)}, indent=2))
+        print_json(result | {"folder": str(folder)})
         return
     _print(result)
     typer.echo(f"picture: {folder / 'front.svg'}")
@@ -110,22 +121,30 @@ def _print(result: dict[str, Any]) -> None:
         return "-" if value is None else f"{value:.{digits}f}".removeprefix("0")
 
     console, chosen = Console(), result["chosen"]
-    shown = [t for t in result["trials"] if t["on_front"] or t["is_default"]]
+    shown = [
+        trial
+        for trial in result["trials"]
+        if trial["on_front"] or trial["is_default"] or trial["trial"] == chosen["trial"]
+    ]
     shown.sort(key=lambda trial: -trial["accuracy"])
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for title in ("trial", "accuracy", "ratio"):
         table.add_column(title, justify="right")
+    # Of several streams, only what counts fits a line.
+    some = ("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio")
+    measures = some if len(shown[0]["streams"]) <= DETAILED else ("accuracy", "ratio")
     for _ in shown[0]["streams"]:
-        for title in ("acc", "bal", "DP", "EO"):
-            table.add_column(title, justify="right")
+        for measure in measures:
+            table.add_column(SHORT[measure], justify="right")
     table.add_column("")
     for trial in shown:
         marks = ["chosen"] * (trial["trial"] == chosen["trial"])
         marks += ["default"] * trial["is_default"]
         cells = [str(trial["trial"]), short(trial["accuracy"]), short(trial["ratio"], 2)]
         for found in trial["streams"].values():
-            cells += [short(found["accuracy"]), short(found["balanced_accuracy"])]
-            cells += [short(found["dp_ratio"], 2), short(found["eo_ratio"], 2)]
+            cells += [
+                short(found[measure], 2 + measure.endswith("accuracy")) for measure in measures
+            ]
         table.add_row(*cells, ", ".join(marks))
     console.print(f"[bold]{result['learner']}[/]: the front", highlight=False)
     console.print(table)

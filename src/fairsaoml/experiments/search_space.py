@@ -76,7 +76,9 @@ SPACES: dict[str, Range] = {
     "primal_step": _STEP,
     "dual_step": _DUAL_STEP,
     "gap_memory": Between(0.0, 0.99),
+    "gap_scale": Between(0.01, 1.0, log=True),
     "credit_discount": Between(0.3, 1.0),
+    "credit_rate": Between(1.0, 1000.0, log=True),
     "ridge": Between(0.01, 100.0, log=True),
     "penalty": Between(0.1, 100.0, log=True),
     "dual_memory": Between(0.0, 0.99),
@@ -98,6 +100,7 @@ OF_FAIRNESS = frozenset(
         "dual_damping",
         "tolerance",
         "gap_memory",
+        "gap_scale",
         "penalty",
         "dual_memory",
     }

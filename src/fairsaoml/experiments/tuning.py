@@ -21,6 +21,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from fairsaoml.errors import ConfigError, RunError
@@ -31,11 +32,11 @@ from fairsaoml.runs.runner import Interrupted, interruptible
 __all__ = ["GOAL", "RULE", "Objective", "Trial", "choose", "front", "tune"]
 
 GOAL = 0.9  # the ratio that is fair enough
-STEP_DOWN = 0.05  # by which the goal is lowered while nobody reaches it
+STEP_DOWN = 0.05  # by how much more the goal may be missed while nobody reaches it
 RULE = (
-    f"the most accurate trial with a ratio of {GOAL} or more; where there is none the goal is "
-    f"lowered by {STEP_DOWN} until there is one. A learner that knows no fairness: the most "
-    "accurate"
+    f"the most accurate trial with a ratio of {GOAL} or more on each stream; where there is none, "
+    f"what is lacking on average may be {STEP_DOWN}, and so on. A learner that knows no fairness: "
+    "the most accurate"
 )
 DIGITS = 3  # significant digits of a number that is tried
 NOBODY = (None, 0)  # the process of a trial that does not say whose it is
@@ -116,10 +117,11 @@ def front(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def choose(trials: Sequence[Trial], *, fair: bool = True) -> Trial:
-    """The one number from the front, by `RULE`; `fair` is whether the learner knows fairness.
+    """The one to use, by `RULE`; `fair` is whether the learner knows fairness.
 
     Lowering the goal by steps keeps a learner that falls short of it from being set to its least
-    accurate trial for a hundredth of ratio.
+    accurate trial for a hundredth of ratio. What one stream has above the goal does not make up
+    for what another lacks.
 
     >>> def trial(number, accuracy, ratio):
     ...     return Trial(number, {}, Scores(accuracy, ratio), 1.0, False)
@@ -133,8 +135,9 @@ def choose(trials: Sequence[Trial], *, fair: bool = True) -> Trial:
         raise RunError("expected at least one trial to choose from, got none; let it run on")
 
     def steps_down(trial: Trial) -> int:
-        short = GOAL - trial.scores.ratio
-        return max(0, math.ceil(round(short / STEP_DOWN, 9))) if fair else 0
+        ratios = [found.ratio for found in trial.scores.streams.values()] or [trial.scores.ratio]
+        lacking = fmean(max(0.0, GOAL - ratio) for ratio in ratios)
+        return math.ceil(round(lacking / STEP_DOWN, 9)) if fair else 0
 
     return min(
         trials,

@@ -2,6 +2,7 @@
 
 `synthetic` shows changes of domain, the stream's first domain shows the real thing; what comes
 after it is never looked at, so that later domains are reported on rows no setting was chosen on.
+Several streams may be named: then settings are looked for that do well on all of them.
 Only the horizon is that of the whole stream: it is what the learner is told in the run that the
 settings are for, and it says how many rounds there will be, nothing of what is in them.
 
@@ -43,7 +44,7 @@ from fairsaoml.report.front import draw_front
 from fairsaoml.runs.files import tidy, write_json, write_text
 from fairsaoml.runs.runner import Interrupted
 from fairsaoml.runs.spec import split_settings
-from fairsaoml.streams.catalog import open_stream
+from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream, checked
 from fairsaoml.types import Batch, Key, Task
 
@@ -71,7 +72,7 @@ Config = TypeVar("Config", bound=LearnerConfig)
 class TuningSpec:
     """What is tuned on what, with which settings fixed; equal specs are one study."""
 
-    stream: str
+    stream: str  # or several, with commas
     learner: str
     settings: Mapping[str, Any] = field(default_factory=dict)  # fixed ones, the stream's too
     seeds: int = 2
@@ -98,9 +99,20 @@ class TuningSpec:
         return shlex.join(words)
 
     @property
+    def streams(self) -> list[str]:
+        return self.stream.split(",")
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The learner's settings that are not searched."""
+        of_streams = {key for name in self.streams for key in setting_names(name)}
+        rest = {key: value for key, value in self.settings.items() if key not in of_streams}
+        return split_settings(self.streams[0], self.learner, rest)[1]
+
+    @property
     def config(self) -> LearnerConfig:
         """The learner as it is before tuning."""
-        return registry.configure(self.learner, self._fixed()[1])
+        return registry.configure(self.learner, self.fixed)
 
     @property
     def space(self) -> Space:
@@ -113,14 +125,14 @@ class TuningSpec:
 
     def parts(self) -> list["Part"]:
         """What the settings are tried on."""
-        seeds = range(self.seeds)
-        stream = open_stream(self.stream, self._fixed()[0])
-        if self.stream == REHEARSAL:
-            return [whole(stream, seeds)]
-        return [whole(open_stream(REHEARSAL), seeds), beginning(stream, seeds)]
-
-    def _fixed(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return split_settings(self.stream, self.learner, self.settings)
+        seeds, theirs = range(self.seeds), self.settings.keys() - self.fixed.keys()
+        own = {
+            name: open_stream(name, {key: self.settings[key] for key in theirs.intersection(known)})
+            for name in self.streams
+            for known in [setting_names(name)]
+        }
+        rehearsal = own.pop(REHEARSAL, None) or open_stream(REHEARSAL)
+        return [whole(rehearsal, seeds), *(beginning(stream, seeds) for stream in own.values())]
 
 
 class Part(NamedTuple):
@@ -264,15 +276,16 @@ def tune_learner(
     if jobs > 1:
         limit_threads()
     search = _search(spec, address, trials, on_trial)
-    with _helpers(jobs - 1, spec, address, trials):
+    with _workers(jobs - 1, spec, address, trials):
         search()
-    tried = search()  # and what a helper left behind
+    tried = search()  # and what a worker left behind
     result = report(spec, tried)
     write_json(folder / TRIALS, result)
     write_text(folder / FRONT, draw_front(result))
     if save is not None:
         words = [f"{spec.command} --trials {len(tried)}", *_praise(result)]
-        save_settings(save, spec.stream, result["chosen"]["settings"], words)
+        own = spec.stream if len(spec.streams) == 1 else None
+        save_settings(save, own, result["chosen"]["settings"], words)
     return result
 
 
@@ -294,7 +307,7 @@ def _search(
 
 
 @contextmanager
-def _helpers(count: int, spec: TuningSpec, address: str, trials: int) -> Iterator[None]:
+def _workers(count: int, spec: TuningSpec, address: str, trials: int) -> Iterator[None]:
     """Other processes that work on the same study, and are waited for at the end.
 
     Not threads: two at once that play `fairsaoml-newton` never return (jax 0.10.2, a CPU with two
@@ -303,7 +316,7 @@ def _helpers(count: int, spec: TuningSpec, address: str, trials: int) -> Iterato
     """
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
     team = [
-        spawn.Process(target=_help, args=(spec, address, trials), daemon=True) for _ in range(count)
+        spawn.Process(target=_work, args=(spec, address, trials), daemon=True) for _ in range(count)
     ]
     try:
         for process in team:
@@ -318,16 +331,16 @@ def _helpers(count: int, spec: TuningSpec, address: str, trials: int) -> Iterato
                 process.join()
 
 
-def _help(spec: TuningSpec, address: str, trials: int) -> None:
-    """A helper's life. It ends with the process that it helps, at the latest after a trial."""
+def _work(spec: TuningSpec, address: str, trials: int) -> None:
+    """A worker's life. It ends with the process that it works for, at the latest after a trial."""
     if hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C is for the one who is helped
+        os.setpgrp()  # Ctrl-C is for the one it works for
     limit_threads()
     boss = multiprocessing.parent_process()
 
     def look_up(trial: Trial) -> None:
         if boss is not None and not boss.is_alive():
-            raise Interrupted("nobody is left to help")
+            raise Interrupted("nobody is left to work for")
 
     # Whatever goes wrong here goes wrong again where it can be said, when the rest is finished.
     with suppress(FairSAOMLError):
@@ -338,7 +351,6 @@ def report(spec: TuningSpec, trials: Sequence[Trial]) -> dict[str, Any]:
     """What `trials.json` says: every trial, which are on the front, and the one that is chosen."""
     best = {trial.number for trial in front(trials)}
     chosen = choose(trials, fair=spec.config.constraints != "none")
-    learner_fixed = split_settings(spec.stream, spec.learner, spec.settings)[1]
     return tidy(
         {
             "schema": TUNING_SCHEMA,
@@ -350,7 +362,7 @@ def report(spec: TuningSpec, trials: Sequence[Trial]) -> dict[str, Any]:
             "goal": GOAL,
             "space": {key: range._asdict() for key, range in spec.space.items()},
             "default": spec.default,
-            "chosen": {"trial": chosen.number, "settings": learner_fixed | chosen.settings},
+            "chosen": {"trial": chosen.number, "settings": spec.fixed | chosen.settings},
             "seconds": sum(trial.seconds for trial in trials),
             "trials": [
                 {

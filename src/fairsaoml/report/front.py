@@ -5,15 +5,16 @@ from importlib.resources import files
 from typing import Any
 
 from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.svg import BOLD, LETTER, Frame, drawing, text, ticks
+from fairsaoml.report.svg import Frame, drawing, text, ticks
 
 __all__ = ["draw_front"]
 
 WIDTH, HEIGHT = 640.0, 420.0
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 16.0, 66.0, 44.0
 ROOM = 0.02  # of accuracy, at least, to either side of the marks
+NAMED = 2  # streams that a line has room for
 SMALL, LARGE = 3.0, 6.0  # marks
-BESIDE = 10.0  # from a mark to its name
+BESIDE = 150.0  # room for a name, before the next
 LAYERS = {"tried": "hue-7", "front": "hue-0", "default": "hue-1", "chosen": "hue-2"}
 
 
@@ -33,25 +34,28 @@ def draw_front(result: Mapping[str, Any]) -> Markup:
         x_range=_reach([trial["accuracy"] for trial in trials]),
         y_range=(0.0, 1.0),
     )
-    seen = " and ".join(chosen["streams"])
+    streams = list(chosen["streams"])
+    seen = " and ".join(streams) if len(streams) <= NAMED else f"{len(streams)} streams"
     return drawing(
         WIDTH,
         HEIGHT,
         f"Tuning {result['learner']} on {result['stream']}: accuracy against fairness",
         f"{len(trials)} trials, {len(best)} of them on the front. Chosen: trial "
         f"{chosen['trial']}, accuracy {chosen['accuracy']:.3f}, ratio {chosen['ratio']:.2f}.",
-        text(0, 12, f"{result['learner']} tuned on {result['stream']}", "title"),
+        text(
+            0, 12, f"{result['learner']} tuned on {', '.join(result['stream'].split(','))}", "title"
+        ),
         text(0, 30, f"{len(trials)} trials; mean of {seen}", "note"),
         _scenery(frame, result["goal"]),
         *(_mark(frame, trial, "tried", SMALL) for trial in trials if not trial["on_front"]),
         _staircase(frame, best),
         *(_mark(frame, trial, "front", SMALL) for trial in best),
         *(
-            _named(frame, trial, "default", rise=-14)
+            _named(frame, trial, "default", frame.right - BESIDE)
             for trial in trials
             if trial["is_default"] and trial is not chosen
         ),
-        _named(frame, chosen, "chosen", rise=6),
+        _named(frame, chosen, "chosen", frame.right),
         class_="chart",
         alone=(files("fairsaoml.report") / "assets" / "chart.css").read_text(encoding="utf-8"),
     )
@@ -97,11 +101,8 @@ def _mark(frame: Frame, trial: Mapping[str, Any], layer: str, radius: float) -> 
     return element("circle", shown, cx=x, cy=y, r=radius, class_=f"{style} {LAYERS[layer]}")
 
 
-def _named(frame: Frame, trial: Mapping[str, Any], layer: str, rise: float) -> Markup:
-    """A trial that is spoken of: a ring, and its name to the right, beyond the front."""
-    x, y = frame.x(trial["accuracy"]), frame.y(trial["ratio"])
+def _named(frame: Frame, trial: Mapping[str, Any], layer: str, place: float) -> Markup:
+    """A trial that is spoken of: a ring, and its name in the line above, where no mark can be."""
     words = f"{layer}: {trial['accuracy']:.3f}, {trial['ratio']:.2f}"
-    fits = x + BESIDE + len(words) * LETTER * BOLD < frame.right
-    place, anchor = (x + BESIDE, None) if fits else (x - BESIDE, "end")
-    name = text(place, y - rise, words, f"name {LAYERS[layer]}", anchor)
+    name = text(place, frame.top - 12, words, f"name {LAYERS[layer]}", "end")
     return join(_mark(frame, trial, layer, LARGE), name)

@@ -101,4 +101,15 @@ def open_stream(name: str, settings: Mapping[str, Any] | None = None) -> Stream:
     """The stream of a name with some settings; nothing is read before its first task is asked."""
     factory, where = _factory(name), listing(name)
     chosen = {**where.fixed, **(settings or {})}
+    needed = inspect.signature(factory).parameters.values()
+    missing = [
+        p.name
+        for p in needed
+        if p.kind == p.KEYWORD_ONLY and p.default is p.empty and p.name not in chosen
+    ]
+    if missing:
+        raise ConfigError(
+            f"expected to be told which column of {name} is {' and which '.join(missing)}; "
+            f"add {' '.join(f'--set {setting}=COLUMN' for setting in missing)}"
+        )
     return factory(name, **chosen) if is_table(name) else factory(**chosen)

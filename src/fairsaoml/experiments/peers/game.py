@@ -10,7 +10,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from fairsaoml.evaluate.prequential import rounds_of
-from fairsaoml.evaluate.records import WARNINGS, Played, tally
+from fairsaoml.evaluate.records import WARNINGS, Played, line, tally
 from fairsaoml.experiments.peers import catalog
 from fairsaoml.streams.stream import Stream, checked
 from fairsaoml.types import Schema, Task
@@ -44,16 +44,8 @@ def prequential(game: PeerGame) -> Iterator[Played]:
                     decisions = peer.decide(task.x, task.group)
                     peer.learn(task)
             seconds = time.perf_counter() - begun
-            records.append(
-                {
-                    "round": round,
-                    "seed": int(seed),
-                    "domain": task.domain,
-                    "rows": len(task.y),
-                    **_record(task, decisions, stream.schema, heard),
-                    "seconds": seconds,
-                }
-            )
+            about = _record(task, decisions, stream.schema, heard)
+            records.append(line(round, seed, task, about, seconds))
         yield Played(round=round, records=records, predictions=[], state=None)
 
 
@@ -71,7 +63,7 @@ def _listening() -> Iterator[list[str]]:
 
 
 def _record(task: Task, decisions: Any, schema: Schema, heard: Sequence[str]) -> dict[str, Any]:
-    """A line of the journal as our learners write it; what only they have is empty."""
+    """What a line of the journal says of ours; what only they have is empty."""
     empty = [] if len(task.y) else [WARNINGS["empty"]]
     return {
         **tally(task.y, decisions, task.group, schema),

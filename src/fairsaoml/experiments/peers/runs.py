@@ -17,7 +17,7 @@ from fairsaoml.experiments.peers.game import PeerGame, prequential
 from fairsaoml.runs.files import read_json, tidy, write_json
 from fairsaoml.runs.journal import Journal, read_rounds
 from fairsaoml.runs.runner import ROUNDS, SPEC, SUMMARY, is_finished, prepare
-from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec
+from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, stream_to_json
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
@@ -60,7 +60,7 @@ class PeerSpec:
 
     def to_json(self, stream: Stream) -> dict[str, Any]:
         """The content of spec.json; the rest of it is as our learners write it."""
-        found, schema = catalog.CATALOG[self.peer], stream.schema
+        found = catalog.CATALOG[self.peer]
         return {
             "schema": SPEC_SCHEMA,
             "name": self.label,
@@ -68,7 +68,7 @@ class PeerSpec:
             "learner": {
                 "name": self.label,
                 "config": {
-                    "what": catalog.words(self.peer, self.peer_settings, schema),
+                    "what": catalog.words(self.peer, self.peer_settings, stream.schema),
                     "constraints": found.constraints,
                     **catalog.defaults(self.peer),
                     **self.peer_settings,
@@ -76,17 +76,7 @@ class PeerSpec:
                 },
                 "settings": dict(self.peer_settings),
             },
-            "stream": {
-                "name": self.stream,
-                "settings": dict(self.stream_settings),
-                "features": list(schema.features),
-                "attributes": [
-                    {"name": name, "levels": list(levels)} for name, levels in schema.attributes
-                ],
-                "length": stream.length,
-                "notes": list(stream.notes),
-                "encoder": stream.encoder,
-            },
+            "stream": stream_to_json(self.stream, self.stream_settings, stream),
             "constraints": [],
             "seeds": list(self.seeds),
             "versions": {
