@@ -31,10 +31,18 @@ class Bar(NamedTuple):
 
 
 class Dot(NamedTuple):
-    """A value that may be undefined, and how far it strays."""
+    """A share that may be undefined, and how far it strays."""
 
     value: float | None
     spread: float | None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Of its whisker: no share is below 0 or above 1."""
+        if self.value is None:
+            return ()
+        spread = self.spread or 0.0
+        return max(self.value - spread, 0.0), min(self.value + spread, 1.0)
 
 
 def bars(
@@ -106,8 +114,7 @@ def dots(
         top = HEADING
         for measure, lines in measures.items():
             found = [dot for line in lines.values() for dot in line]
-            ends = [dot.value + sign * (dot.spread or 0.0) for dot in found if dot.value is not None
-                    for sign in (-1, 1)]  # fmt: skip
+            ends = [end for dot in found for end in dot.ends]
             low, high = extent(ends) or (0.0, 1.0)
             room = max(high - low, 0.02) * 0.12
             reach = (low - room, high + room)
@@ -144,7 +151,7 @@ def _joined(frame: Frame, lines: Mapping[str, Sequence[Dot]]) -> Markup:
             x, y = frame.x(place + (at - (len(lines) - 1) / 2) * shift), frame.y(dot.value)
             points.append((x, y))
             if dot.spread:
-                up, down = frame.y(dot.value + dot.spread), frame.y(dot.value - dot.spread)
+                down, up = map(frame.y, dot.ends)
                 parts.append(
                     element(
                         "path", d=f"M{x:.1f} {up:.1f}V{down:.1f}", class_=f"whisker own {style}"

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from fairsaoml.errors import RunError
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, progress, style
 from fairsaoml.report.markup import Markup, element
+from fairsaoml.report.page import asset, page
 from fairsaoml.report.rates import RateRow, group_mark, group_rates
 from fairsaoml.report.reading import Run, best_of, read_runs
 from fairsaoml.report.tables import (
@@ -33,7 +33,7 @@ UNSEEN = "unseen"  # the slot of `evaluate.metrics`, said again here to spare lo
 def write_report(folders: Sequence[Path], out: Path) -> Path:
     """Write the report of the runs in these folders as one self-contained HTML file."""
     runs = read_runs(folders)
-    return _write(Path(out), "<!doctype html>\n" + _page(runs) + "\n")
+    return _write(Path(out), _page(runs))
 
 
 def write_picture(folders: Sequence[Path], out: Path) -> Path:
@@ -48,10 +48,10 @@ def write_picture(folders: Sequence[Path], out: Path) -> Path:
             "draw each stream's runs by themselves"
         )
     chart = progress(runs, best_of(runs))
-    return _write(Path(out), chart.draw(PICTURE, name_ends=True, alone=_asset("chart.css")) + "\n")
+    return _write(Path(out), chart.draw(PICTURE, name_ends=True, alone=asset("chart.css")) + "\n")
 
 
-def _page(runs: Sequence[Run]) -> Markup:
+def _page(runs: Sequence[Run]) -> str:
     title = headline(runs)
     streams = _by_stream(runs)
     parts: list[str] = []
@@ -59,27 +59,12 @@ def _page(runs: Sequence[Run]) -> Markup:
         if len(streams) > 1:
             parts.append(element("h2", f"Stream {same[0].stream}", class_="stream"))
         parts += _stream(same, f"s{at}")
-    return element(
-        "html",
-        element(
-            "head",
-            element("meta", charset="utf-8"),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            element("meta", name="color-scheme", content="light dark"),
-            element("title", title),
-            element("style", Markup(_asset("chart.css") + _asset("page.css"))),
-        ),
-        element(
-            "body",
-            element(
-                "main",
-                element("header", element("h1", title), _lead(runs)),
-                *parts,
-                *_record(runs),
-            ),
-            element("script", Markup(_asset("page.js"))),
-        ),
-        lang="en",
+    header = element("header", element("h1", title), _lead(runs))
+    return page(
+        title,
+        asset("chart.css") + asset("page.css"),
+        element("main", header, *parts, *_record(runs)),
+        element("script", Markup(asset("page.js"))),
     )
 
 
@@ -212,9 +197,10 @@ def _groups(runs: Sequence[Run]) -> list[str]:
 
 def _insides(runs: Sequence[Run], key: str) -> list[str]:
     reach = Reach.of(runs)
-    width = {1: WIDE, 2: HALF}.get(len(runs), THIRD)
+    seen = [(i, run) for i, run in enumerate(runs) if not run.sealed]
+    width = {1: WIDE, 2: HALF}.get(len(seen), THIRD)
     sections = []
-    for i, run in enumerate(runs):
+    for i, run in seen:
         chart = inside(run, reach)
         name = f"{key}-inside-{i}"
         body: list[str] = []
@@ -228,7 +214,7 @@ def _insides(runs: Sequence[Run], key: str) -> list[str]:
     if not sections:
         return []
     return [
-        element("h2", "Inside the learner" if len(runs) == 1 else "Inside the learners"),
+        element("h2", "Inside the learner" if len(seen) == 1 else "Inside the learners"),
         element(
             "p",
             "One expert for each length of interval. Weight on short intervals means the world is "
@@ -301,10 +287,6 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
         settings = (run.spec.get("stream") or {}).get("settings") or {}
         found.setdefault(run.stream + json.dumps(settings, sort_keys=True), []).append(run)
     return list(found.values())
-
-
-def _asset(name: str) -> str:
-    return (files("fairsaoml.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _write(out: Path, content: str) -> Path:

@@ -1,11 +1,11 @@
 """All figures and tables of an evaluation on one page, each with the command behind it."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import NamedTuple
 
 from fairsaoml.report.markdown import to_markup
 from fairsaoml.report.markup import Markup, element
+from fairsaoml.report.page import asset, page
 
 __all__ = ["Piece", "index_page", "style_sheet"]
 
@@ -24,35 +24,20 @@ class Piece(NamedTuple):
 
 def style_sheet() -> str:
     """The styles of a figure that stands alone."""
-    return _asset("chart.css") + _asset("paper.css")
+    return asset("chart.css") + asset("paper.css")
 
 
 def index_page(title: str, lead: str, pieces: Sequence[Piece]) -> str:
     """One self-contained page."""
     sections = [_section(piece) for piece in pieces]
     contents = [element("li", element("a", piece.title, href=f"#{piece.name}")) for piece in pieces]
-    page = element(
-        "html",
-        element(
-            "head",
-            element("meta", charset="utf-8"),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            element("meta", name="color-scheme", content="light dark"),
-            element("title", title),
-            element("style", Markup(style_sheet() + _asset("page.css"))),
-        ),
-        element(
-            "body",
-            element(
-                "main",
-                element("header", element("h1", title), element("p", lead, class_="lead")),
-                element("ul", *contents),
-                *sections,
-            ),
-        ),
-        lang="en",
+    main = element(
+        "main",
+        element("header", element("h1", title), element("p", lead, class_="lead")),
+        element("ul", *contents),
+        *sections,
     )
-    return f"<!doctype html>\n{page}\n"
+    return page(title, style_sheet() + asset("page.css"), main)
 
 
 def _section(piece: Piece) -> Markup:
@@ -66,7 +51,3 @@ def _section(piece: Piece) -> Markup:
     if piece.details:
         parts.append(element("details", element("summary", "In detail"), to_markup(piece.details)))
     return element("section", *parts, id=piece.name)
-
-
-def _asset(name: str) -> str:
-    return (files("fairsaoml.report") / "assets" / name).read_text(encoding="utf-8")

@@ -94,6 +94,11 @@ class Run:
         return self.spec.get("constraints") or []
 
     @property
+    def sealed(self) -> bool:
+        """Whether nothing of the learner's inside is recorded, as of other libraries'."""
+        return all(line.get("loss") is None for line in self.lines)
+
+    @property
     def best(self) -> dict[str, Mapping[str, float]]:
         """What can be reached, by domain, where it is known."""
         return {block.domain: block.best for block in self.blocks if block.domain and block.best}

@@ -98,7 +98,13 @@ def _line(frame: Frame, xs: Sequence[float], curve: Curve) -> Markup:
 
 
 def _band(frame: Frame, xs: Sequence[float], curve: Curve) -> Markup:
-    low, high = curve.values.low, curve.values.high
+    """From the lowest to the highest, as far as the panel reaches."""
+    bottom, top = frame.y_range
+
+    def within(values: Sequence[float | None]) -> list[float | None]:
+        return [None if value is None else min(max(value, bottom), top) for value in values]
+
+    low, high = within(curve.values.low), within(curve.values.high)
     outlines = [
         path([*_points(frame, xs, high, stretch), *reversed(_points(frame, xs, low, stretch))])
         for stretch in gaps(low)

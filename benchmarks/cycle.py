@@ -1,0 +1,41 @@
+"""A cycle of rounds: as many as it takes until experts wake in the same order again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.rows import Rows
+from fairsaoml.config import LearnerConfig
+from fairsaoml.evaluate.prequential import bucket, stacked
+from fairsaoml.learners import registry
+
+__all__ = ["CYCLE", "cycle_of"]
+
+CYCLE = 32  # rounds
+
+
+def cycle_of(name: str, config: LearnerConfig, rows: Rows, last: int) -> Callable[[], object]:
+    """A call that learns the cycle of rounds up to `last`, every time from the same state.
+
+    The cycle before it was learned too, so that every level's sample is full.
+    """
+    learner = registry.build(name, config, rows.schema)
+    batches = [
+        jax.tree.map(lambda leaf: leaf[0], stacked([task], bucket(len(task.y))))
+        for task in rows.tasks[:CYCLE]
+    ]
+
+    @jax.jit
+    def step(round: Any, state: Any, batch: Any) -> Any:
+        return learner.step(jax.random.fold_in(jax.random.key(0), round), round, state, batch)[0]
+
+    def play(state: Any, first: int) -> Any:
+        for round, batch in enumerate(batches, start=first):
+            state = step(np.int32(round), state, batch)
+        return jax.block_until_ready(state)
+
+    begun = learner.grow(jax.jit(learner.init)(jax.random.key(0)), last)
+    begun = play(begun, last - 2 * CYCLE + 1)
+    return lambda: play(begun, last - CYCLE + 1)

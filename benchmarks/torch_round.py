@@ -1,0 +1,636 @@
+"""The peer: a steady round of `fairsaoml` and `fairsaoml-live` as PyTorch does it fastest.
+
+Written from the formulas, for speed: experts are an axis of every product, whatever of losses and
+gaps does not depend on theta is computed once for all draws of a round, a draw's rows are gathered
+once, samples are kept in place, and an iteration is a pure function of tensors that `torch.compile`
+takes whole. Left out, in the peer's favour: warnings, the check that all numbers are finite, rounds
+without rows. One protected attribute of two levels, default settings.
+
+`python -m benchmarks.torch_round --profile` prints where its time goes.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import torch
+import torch._inductor
+from torch import Tensor
+from torch.func import grad, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.functional import softplus
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._pytree import tree_flatten, tree_map, tree_structure, tree_unflatten
+
+from benchmarks import workload
+from benchmarks.workload import Game
+from fairsaoml import experts
+
+__all__ = ["STYLES", "TorchRound", "draws_of", "largest_difference", "tensors"]
+
+STYLES = ("vmap", "batched", "compiled")
+
+PROFILED = 10  # rounds
+EMPTY = float("inf")  # the priority of a slot that holds no row
+HEDGE_SCALE = 3.0
+SPREAD, SMALLEST_DEVIATION = 3.0, 0.1  # of a decision's smooth stand-in
+SMALLEST_RATE = 0.01
+LABELS = {"dp": (None,), "eo": (1, 0)}  # what a notion's constraints condition on
+
+Params = tuple[Tensor, ...]  # weight, bias, weight, bias, ...
+
+
+class Samples(NamedTuple):
+    """Every level's sample: (level, class, slot, ...)."""
+
+    x: Tensor
+    group: Tensor
+    priority: Tensor
+
+
+class Draws(NamedTuple):
+    """The samples with this round's rows, and the order they are drawn in."""
+
+    samples: Samples
+    slots: Tensor  # (level, class, slot)
+    held: Tensor  # (level, class)
+
+
+class Rows(NamedTuple):
+    """Draws of rows: which they are, and what each counts for."""
+
+    index: Tensor  # (..., level, row): in the samples, laid flat
+    side: Tensor  # (..., level, row): -1 where the label is 1, else 1
+    loss: Tensor  # (..., level, row): in the balanced loss
+    weight: Tensor  # (..., level, row): with the class prior restored; sums to 1
+    gap: Tensor  # (..., level, constraint, row): in the gap between groups
+    rate: Tensor  # (..., level, constraint, row): in the mean of both groups
+    known: Tensor  # (..., level, constraint)
+
+
+class Expert(NamedTuple):
+    """Experts' pairs, (level, ...), or the meta pair; `gap` is what live ones remember."""
+
+    primal: Params
+    dual: Tensor
+    gap: Tensor
+
+
+class State(NamedTuple):
+    """What the next round needs."""
+
+    meta: Expert  # not used by live experts
+    experts: Expert
+    weights: Tensor  # of the deployed mixture of live experts
+    regret: Tensor
+    abs_regret: Tensor
+    samples: Samples
+    rates: Tensor  # the discounted sums of the prior
+    tasks: Tensor
+
+
+class Bilevel(NamedTuple):
+    """One iteration's rows: features and what each row counts for."""
+
+    support: tuple[Tensor, Rows]  # (awake level, ...)
+    query: tuple[Tensor, Rows]  # (level, ...)
+
+
+class Terms(NamedTuple):
+    """What a round's iterations share."""
+
+    weights: Tensor
+    shift: Tensor
+    roots: Tensor  # (awake level,): roots of interval lengths, that inner steps fall with
+
+
+class Deployed(NamedTuple):
+    """The share of positives, and logit minus threshold."""
+
+    rate: Tensor
+    shift: Tensor
+
+
+def logits(primal: Params, x: Tensor) -> Tensor:
+    """ReLU layers and a score, for one expert or for all at once."""
+    *hidden, weight, bias = primal
+    for w, b in zip(hidden[::2], hidden[1::2], strict=True):
+        x = torch.relu(x @ w + b.unsqueeze(-2))
+    return (x @ weight + bias.unsqueeze(-2)).squeeze(-1)
+
+
+def balanced_loss(z: Tensor, rows: Rows) -> Tensor:
+    """The mean of the class means."""
+    return (rows.loss * softplus(rows.side * z)).sum(-1)
+
+
+def lagrangian(
+    primal: Params, dual: Tensor, x: Tensor, rows: Rows, shift: Tensor, tolerance: float
+) -> tuple[Tensor, Tensor]:
+    """F = f + lambda . g, and g."""
+    z = logits(primal, x)
+    gap = (rows.gap * torch.sigmoid(z + shift).unsqueeze(-2)).sum(-1)
+    violation = torch.where(rows.known, gap.abs() - tolerance, 0.0)
+    return balanced_loss(z, rows) + (dual * violation).sum(-1), violation
+
+
+def decided_gaps(z: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+    """Gaps and rates of the sharpened decision; the sharpness is held fixed."""
+    mean = (rows.weight * z).sum(-1, keepdim=True)
+    deviation = (rows.weight * (z - mean) ** 2).sum(-1, keepdim=True).sqrt()
+    sharpness = (SPREAD / deviation.clamp(min=SMALLEST_DEVIATION)).clamp(min=1.0).detach()
+    h = torch.sigmoid(sharpness * z).unsqueeze(-2)
+    return (rows.gap * h).sum(-1), (rows.rate * h).sum(-1)
+
+
+def move(primal: Params, slope: Params, step: Tensor | float) -> Params:
+    """theta - step * gradient; a tensor is a step per expert."""
+
+    def fitting(d: Tensor) -> Tensor | float:
+        return step if isinstance(step, float) else step.view(-1, *[1] * (d.dim() - 1))
+
+    return tuple(value - fitting(d) * d for value, d in zip(primal, slope, strict=True))
+
+
+def joined(lower: Expert, upper: Expert) -> Expert:
+    """Two runs of levels as one."""
+    primal = tuple(map(torch.cat, zip(lower.primal, upper.primal, strict=True)))
+    return Expert(primal, torch.cat([lower.dual, upper.dual]), torch.cat([lower.gap, upper.gap]))
+
+
+def some(values: Any, take: Callable[[Tensor], Tensor]) -> Any:
+    """A part of every tensor of a tuple of tensors."""
+    return tree_map(take, values)
+
+
+class Compiled:
+    """A function of tensors, traced to one flat graph per shape and compiled by inductor.
+
+    Calls go straight to the compiled graph: `torch.compile` would check its guards each time.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.programs: dict[Any, tuple[Callable, Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        leaves = laid_flat(arguments, [])
+        # How many experts are awake decides all shapes, and the first axes tell it.
+        called = tuple(leaf.shape[:1] for leaf in leaves)
+        if called not in self.programs:
+            self.programs[called] = self.compiled(arguments, leaves)
+        program, built = self.programs[called]
+        return tree_unflatten(program(*leaves), built)
+
+    def compiled(self, arguments: tuple, leaves: list[Tensor]) -> tuple[Callable, Any]:
+        """The compiled graph, and what its flat results are put together to."""
+        given, built = tree_structure(arguments), []
+
+        def flat(*leaves: Tensor) -> list[Tensor]:
+            results, structure = tree_flatten(self.function(*tree_unflatten(leaves, given)))
+            built.append(structure)
+            return results
+
+        graph = make_fx(flat)(*leaves)
+        return torch._inductor.compile(graph, leaves), built[0]
+
+
+def laid_flat(value: Any, leaves: list[Tensor]) -> list[Tensor]:
+    """The tensors of nested tuples; a tenth of the time that `tree_flatten` takes."""
+    for part in value:
+        if isinstance(part, Tensor):
+            leaves.append(part)
+        else:
+            laid_flat(part, leaves)
+    return leaves
+
+
+class TorchRound:
+    """A game's round in PyTorch, from the game's present state; each call plays and moves on."""
+
+    def __init__(self, game: Game, style: str = "batched") -> None:
+        self.config, self.size = game.config, game.size
+        self.live = hasattr(game.config, "gap_memory")
+        self.labels = LABELS[game.config.constraints]
+        self.vmapped = style == "vmap"
+        self.state = tensors(game)
+        self.batches = {
+            round: some(tuple(game.batches[round - 1]), tensor)
+            for round in (game.size.typical, game.size.crowded)
+        }
+        self.iterate: Callable = self.live_iteration if self.live else self.iteration
+        self.judge: Callable = self.live_credit if self.live else self.credit
+        if style == "compiled":
+            self.judge = Compiled(self.judge)
+            if getattr(game.config, "meta_gradient", "") == "exact":
+                for name in ("points", "through", "meta_step"):
+                    setattr(self, name, Compiled(getattr(self, name)))
+            else:
+                self.iterate = Compiled(self.iterate)
+
+    def play(self, round: int, given: Draws | None = None) -> None:
+        """A round; draws may be given, so that the numbers can be compared."""
+        with torch.no_grad():
+            learn = self.live_round if self.live else self.meta_round
+            self.state = learn(round, given)
+
+    # What both learners share of a round.
+
+    def awake(self, round: int) -> int:
+        """How many levels start at a round: a prefix."""
+        return sum((round - 1) % 2**level == 0 for level in range(self.size.levels))
+
+    def observe(self, y: Tensor) -> tuple[Tensor, Tensor, Deployed]:
+        """The class prior with this round's labels."""
+        discount = self.config.prior_discount
+        rates, tasks = discount * self.state.rates + y.mean(), discount * self.state.tasks + 1
+        rate = (rates / tasks).clamp(1e-3, 1 - 1e-3)
+        return rates, tasks, Deployed(rate, torch.logit(rate))
+
+    def draw(self, batch: tuple[Tensor, ...], awake: int) -> Draws:
+        """This round's rows into the samples, in place, and a fresh order of all rows held."""
+        x, y, group, _ = batch
+        old = self.state.samples
+        levels, classes, slots = old.priority.shape
+        old.priority[:awake] = EMPTY
+        arrived = torch.where(y == torch.arange(classes)[:, None], torch.rand(len(y)), EMPTY)
+        both = torch.cat([old.priority, arrived.expand(levels, -1, -1)], dim=2)
+        kept = torch.zeros_like(both, dtype=torch.bool)
+        kept.scatter_(2, both.topk(slots, dim=2, largest=False, sorted=False).indices, True)
+        # As many slots are left as rows come in, level by level and class by class.
+        left = (~kept[..., :slots]).flatten().nonzero()[:, 0]
+        _, label, row = kept[..., slots:].nonzero().T
+        old.x.view(-1, x.shape[1])[left] = x[row]
+        old.group.view(-1)[left] = group[row, 0]
+        old.priority.view(-1)[left] = arrived[label, row]
+        held = old.priority < EMPTY
+        order = torch.where(held, torch.rand(held.shape), EMPTY).argsort(dim=2)
+        return Draws(old, order, held.sum(2))
+
+    def rows(self, draws: Draws, deployed: Deployed, query: bool, times: int) -> Rows:
+        """All draws of a round of one sort, (iteration, level, ...)."""
+        ask = 0 if self.live else self.config.query
+        support, held = self.config.support, draws.held
+        supported = (-(-held * support // (support + ask))).clamp(max=support)
+        queried = torch.minimum(held - supported, torch.full_like(held, ask))
+        size, filled = (ask, queried) if query else (support, supported)
+        iteration = torch.arange(times)[:, None, None] + int(query)
+        places = torch.arange(size)
+        first = iteration * supported
+        position = (first[..., None] + places) % held.clamp(min=1)[..., None]
+        slot = draws.slots.expand(times, -1, -1, -1).gather(3, position)
+        levels, classes, slots = draws.samples.priority.shape
+        index = slot + slots * torch.arange(levels * classes).view(levels, classes, 1)
+        group = draws.samples.group.view(-1)[index]
+        weight = (places < filled[..., None]).expand(index.shape).float()
+        y = torch.arange(2.0)[:, None].expand(index.shape)
+        return self.counted(
+            *(leaf.flatten(2) for leaf in (index, y, group, weight)), deployed=deployed
+        )
+
+    def counted(
+        self, index: Tensor, y: Tensor, group: Tensor, weight: Tensor, deployed: Deployed
+    ) -> Rows:
+        """What rows count for; class means, prior restored, group means."""
+
+        def share(part: Tensor) -> Tensor:
+            return part / part.sum(-1, keepdim=True).clamp(min=1e-30)
+
+        zero, one = share(weight * (1 - y)), share(weight * y)
+        classes = (zero.sum(-1, keepdim=True) > 0).float() + (one.sum(-1, keepdim=True) > 0)
+        restored = (1 - deployed.rate) * zero + deployed.rate * one
+        here = torch.stack([torch.ones_like(y) if k is None else y == k for k in self.labels], -2)
+        spoken = restored.unsqueeze(-2) * here
+        second, first = spoken * group.unsqueeze(-2), spoken * (1 - group.unsqueeze(-2))
+        known = (second.sum(-1) > 0) & (first.sum(-1) > 0)
+        gap = torch.where(known[..., None], share(second) - share(first), 0.0)
+        return Rows(index, 1 - 2 * y, (zero + one) / classes, restored, gap, share(spoken), known)
+
+    def gathered(self, rows: Rows) -> Tensor:
+        """The features of one draw, (level, row, feature)."""
+        features = self.state.samples.x.view(-1, self.size.features)
+        return features.index_select(0, rows.index.flatten()).view(*rows.index.shape, -1)
+
+    def gradient(self, objective: Callable) -> Callable:
+        """Every expert's gradient of its own objective(primal, its tensors), and what is beside."""
+        if self.vmapped:
+            return vmap(grad(objective, has_aux=True))
+
+        def total(primal: Params, *own: Any) -> tuple[Tensor, Any]:
+            values, beside = objective(primal, *own)
+            return values.sum(), beside
+
+        return grad(total, has_aux=True)
+
+    # The paper's learner.
+
+    def meta_round(self, round: int, given: Draws | None) -> State:
+        state, batch, awake = self.state, self.batches[round], self.awake(round)
+        rates, tasks, deployed = self.observe(batch[1])
+        experts = joined(spread(state.meta, awake), some(state.experts, lambda leaf: leaf[awake:]))
+        weights = ada_normal_hedge(state.regret, state.abs_regret)
+        draws = given or self.draw(batch, awake)
+        times = self.config.meta_iterations
+        lower = some(draws, lambda leaf: leaf[:awake])
+        supports = self.rows(lower, deployed, query=False, times=times)
+        queries = self.rows(draws, deployed, query=True, times=times + 1)
+        meta, asleep = state.meta, some(experts, lambda leaf: leaf[awake:])
+        terms = Terms(weights, deployed.shift, torch.arange(awake).exp2().sqrt())
+        self.state = state._replace(samples=draws.samples)
+        for support, query in zip(each(supports), each(queries), strict=False):
+            draw = Bilevel((self.gathered(support), support), (self.gathered(query), query))
+            meta, adapted = self.iterate(meta, asleep, draw, terms)
+        experts = joined(adapted, asleep)
+        last = some(queries, lambda leaf: leaf[-1])
+        won = self.judge(meta, experts, self.gathered(last), last, deployed.shift)
+        return State(
+            meta,
+            experts,
+            weights,
+            state.regret + won,
+            state.abs_regret + won.abs(),
+            draws.samples,
+            rates,
+            tasks,
+        )
+
+    def iteration(self, meta: Expert, asleep: Expert, draw: Bilevel, terms: Terms) -> tuple:
+        """The awake adapt from the meta pair, then the meta pair moves."""
+        adapted, slopes, violation = self.points(meta, asleep, draw, terms)
+        if self.config.meta_gradient == "exact":
+            slopes = self.through(meta, slopes, draw, terms)
+        return self.meta_step(meta, asleep, adapted, slopes, violation, terms), adapted
+
+    def objective(self, terms: Terms) -> Callable:
+        """F of one expert or of all, and the violations."""
+
+        def objective(primal: Params, dual: Tensor, x: Tensor, rows: Rows) -> tuple:
+            return lagrangian(primal, dual, x, rows, terms.shift, self.config.tolerance)
+
+        return objective
+
+    def points(self, meta: Expert, asleep: Expert, draw: Bilevel, terms: Terms) -> tuple:
+        """Adapted pairs, and gradient and violations of the query terms where D3 takes them."""
+        objective, roots = self.objective(terms), terms.roots
+        awake, levels = len(roots), len(terms.weights)
+        start = spread(meta, awake)
+        slope, _ = self.gradient(objective)(start.primal, start.dual, *draw.support)
+        primal = move(start.primal, slope, self.config.inner_primal_step / roots)
+        ascent = (
+            self.config.inner_dual_step
+            / roots[:, None]
+            * objective(primal, start.dual, *draw.support)[1]
+        )
+        adapted = Expert(primal, (start.dual + ascent).relu(), start.gap)
+
+        def weighted(primal: Params, dual: Tensor, x: Tensor, rows: Rows, p: Tensor) -> tuple:
+            value, violation = objective(primal, dual, x, rows)
+            return p * value, violation
+
+        if self.config.meta_gradient == "first-order":
+            here = asleep._replace(primal=spread(meta, levels - awake).primal)
+            points = joined(adapted, here)
+            return adapted, *self.gradient(weighted)(
+                points.primal, points.dual, *draw.query, terms.weights
+            )
+        lower, upper = (
+            some(draw.query, lambda leaf, part=part: leaf[part])
+            for part in (slice(awake), slice(awake, levels))
+        )
+        slopes, violation = self.gradient(weighted)(
+            adapted.primal, adapted.dual, *lower, terms.weights[:awake]
+        )
+        if awake < levels:
+            sleeping = objective(asleep.primal, asleep.dual, *upper)[1]
+            violation = torch.cat([violation, sleeping])
+        return adapted, slopes, violation
+
+    def through(self, meta: Expert, slopes: Params, draw: Bilevel, terms: Terms) -> Params:
+        """From the adapted theta back to the meta one: v - eta H v, one step of the base learner.
+
+        A function of its own: inductor 2.13 compiles it together with `points` to a kernel that
+        crashes. Reverse over reverse: forward over reverse it compiles without end.
+        """
+        start = spread(meta, len(terms.roots))
+
+        def along(primal: Params) -> Tensor:
+            slope, _ = self.gradient(self.objective(terms))(primal, start.dual, *draw.support)
+            return sum((a * b).sum() for a, b in zip(slope, slopes, strict=True))
+
+        return move(slopes, grad(along)(start.primal), self.config.inner_primal_step / terms.roots)
+
+    def meta_step(
+        self,
+        meta: Expert,
+        asleep: Expert,
+        adapted: Expert,
+        slopes: Params,
+        violation: Tensor,
+        terms: Terms,
+    ) -> Expert:
+        """Descent of theta, clipped ascent of lambda."""
+        config = self.config
+        damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
+        ascent = terms.weights @ (violation - damping * torch.cat([adapted.dual, asleep.dual]))
+        slope = tuple(leaf.sum(0) for leaf in slopes)
+        return meta._replace(
+            primal=move(meta.primal, slope, config.meta_primal_step),
+            dual=(meta.dual + config.meta_dual_step * ascent).relu(),
+        )
+
+    def credit(self, meta: Expert, experts: Expert, x: Tensor, rows: Rows, shift: Tensor) -> Tensor:
+        """What experts saved against the meta pair, at its prices."""
+        tolerance = self.config.tolerance
+        of_meta = lagrangian(meta.primal, meta.dual, x, rows, shift, tolerance)[0]
+        of_expert = lagrangian(experts.primal, meta.dual, x, rows, shift, tolerance)[0]
+        return (of_meta - of_expert).clamp(-1, 1)
+
+    # The live experts.
+
+    def live_round(self, round: int, given: Draws | None) -> State:
+        state, batch, awake = self.state, self.batches[round], self.awake(round)
+        x, y, group, weight = batch
+        rates, tasks, deployed = self.observe(y)
+        whole = self.counted(y, y, group[:, 0], weight, deployed)
+        won = self.judge(state.experts, x, whole, state.weights, deployed.shift)
+        discount = self.config.credit_discount
+        regret = discount * state.regret + won
+        weights = torch.softmax(self.config.credit_rate * regret, 0)
+        mean = some(state.experts, lambda leaf: torch.tensordot(weights, leaf, 1))
+        learning = joined(spread(mean, awake), some(state.experts, lambda leaf: leaf[awake:]))
+        draws = given or self.draw(batch, awake)
+        self.state = state._replace(samples=draws.samples)
+        times = self.config.meta_iterations
+        uncertain = self.uncertainty(draws.samples)
+        for rows in each(self.rows(draws, deployed, query=False, times=times)):
+            learning = self.iterate(learning, self.gathered(rows), rows, deployed.shift, uncertain)
+        return State(
+            state.meta,
+            learning,
+            weights,
+            regret,
+            discount * state.abs_regret + won.abs(),
+            draws.samples,
+            rates,
+            tasks,
+        )
+
+    def uncertainty(self, samples: Samples) -> Tensor:
+        """1/n + 1/n' of each constraint's two sides, all rows held; (level, constraint)."""
+        held = samples.priority < EMPTY
+        second = (held & (samples.group == 1)).sum(2)
+        sides = torch.stack([second, held.sum(2) - second]).clamp(min=1)
+        return (1 / sides).sum(0)[:, [1, 0]]
+
+    def live_iteration(
+        self, expert: Expert, x: Tensor, rows: Rows, shift: Tensor, uncertain: Tensor
+    ) -> Expert:
+        """One step of every expert; gaps are relative, remembered, believed as rows show them."""
+        config = self.config
+        scale, memory = config.gap_scale**2, config.gap_memory
+
+        def objective(
+            primal: Params, dual: Tensor, old: Tensor, x: Tensor, rows: Rows, uncertain: Tensor
+        ) -> tuple[Tensor, Tensor]:
+            z = logits(primal, x)
+            gap, rate = decided_gaps(z + shift, rows)
+            rate = rate.clamp(SMALLEST_RATE, 1 - SMALLEST_RATE).detach()
+            gap = gap / (2 * rate)
+            trust = scale / (scale + uncertain * (1 - rate) / (4 * rate))
+            new = memory * old + (1 - memory) * trust * gap
+            remembered = torch.where(rows.known, new, old).detach()
+            price = dual * remembered.sign()
+            return balanced_loss(z, rows) + (price * gap).sum(-1), remembered
+
+        slope, gap = self.gradient(objective)(
+            expert.primal, expert.dual, expert.gap, x, rows, uncertain
+        )
+        ascent = gap.abs() - config.tolerance - config.dual_damping * expert.dual
+        return Expert(
+            primal=move(expert.primal, slope, config.primal_step),
+            dual=(expert.dual + config.dual_step * ascent).relu(),
+            gap=gap,
+        )
+
+    def live_credit(
+        self, experts: Expert, x: Tensor, rows: Rows, weights: Tensor, shift: Tensor
+    ) -> Tensor:
+        """What experts saved against the mixture, on rows that nobody has learned from."""
+        z = logits(experts.primal, x)
+        gap = decided_gaps(z + shift, rows)[0]
+        excess = torch.where(rows.known, gap.abs() - self.config.tolerance, 0.0).relu()
+        cost = balanced_loss(z, rows) + excess @ (weights @ experts.dual)
+        return (weights @ cost - cost).clamp(-1, 1)
+
+
+def spread(pair: Expert, levels: int) -> Expert:
+    """The same pair for every level."""
+    return some(pair, lambda leaf: leaf.expand(levels, *leaf.shape))
+
+
+def each(rows: Rows) -> Iterable[Rows]:
+    """The draws one after another."""
+    return map(Rows._make, zip(*(leaf.unbind(0) for leaf in rows), strict=True))
+
+
+def ada_normal_hedge(regret: Tensor, abs_regret: Tensor) -> Tensor:
+    """p of Eq. 9; no mass at all is shared evenly."""
+
+    def log_potential(r: Tensor, c: Tensor) -> Tensor:
+        return torch.where((r > 0) & (c > 0), r.square() / (HEDGE_SCALE * c), 0.0)
+
+    after, before = (
+        log_potential(regret + 1, abs_regret + 1),
+        log_potential(regret - 1, abs_regret - 1),
+    )
+    mass = torch.where(after > before, after + torch.log(-torch.expm1(before - after)), -EMPTY)
+    return torch.softmax(torch.where((mass > -EMPTY).any(), mass, 0.0), 0)
+
+
+# From JAX to PyTorch.
+
+
+def tensor(leaf: Any) -> Tensor:
+    """A copy that PyTorch may write to."""
+    return torch.from_numpy(np.array(leaf))
+
+
+def experts_of(pair: Any) -> Expert:
+    """A pair of ours, of one expert or of many."""
+    primal = tuple(tensor(layer[key]) for layer in pair.primal for key in ("weight", "bias"))
+    dual = tensor(pair.dual)
+    return Expert(primal, dual, tensor(getattr(pair, "gap", jnp.zeros_like(pair.dual))))
+
+
+def samples_of(samples: Any) -> Samples:
+    """Our samples, with the one attribute laid flat."""
+    return Samples(tensor(samples.x), tensor(samples.group[..., 0]), tensor(samples.priority))
+
+
+def draws_of(draws: Any) -> Draws:
+    """Our draws of a round."""
+    slots, held = (tensor(leaf).long() for leaf in draws.order)
+    return Draws(samples_of(draws.samples), slots, held)
+
+
+def tensors(game: Game) -> State:
+    """The game's present state."""
+    state = game.state
+    experts = experts_of(state.bank.pair)
+    live = not hasattr(state, "meta")
+    return State(
+        meta=some(experts, lambda leaf: leaf[0]) if live else experts_of(state.meta),
+        experts=experts,
+        weights=tensor(state.weights) if live else torch.zeros(game.size.levels),
+        regret=tensor(state.bank.regret),
+        abs_regret=tensor(state.bank.abs_regret),
+        samples=samples_of(state.samples),
+        rates=tensor(state.prior.rates),
+        tasks=tensor(state.prior.tasks),
+    )
+
+
+def largest_difference(game: Game, peer: TorchRound, round: int) -> float:
+    """Between the two states after a round from the same state on the same draws, number by number.
+
+    Both sides move on. Samples are given, so they are left out.
+    """
+    awake = jnp.arange(game.size.levels) < peer.awake(round)
+    batch = game.batches[round - 1]
+    draws = experts.draw(workload.round_key(round), game.state.samples, batch, awake)
+    peer.state = tensors(game)
+    peer.play(round, draws_of(draws))
+    game.play(round)
+    # The meta pair is the paper's learner's, the mixture's weights are the live experts'.
+    unused = "meta" if peer.live else "weights"
+    ours, theirs = (
+        laid_flat(state._replace(**{"samples": (), unused: ()}), [])
+        for state in (tensors(game), peer.state)
+    )
+    return max((one - other).abs().max().item() for one, other in zip(ours, theirs, strict=True))
+
+
+def main() -> None:
+    """The profile of the fastest form, of every kind and size."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--profile", action="store_true", required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--style", choices=STYLES, default="compiled")
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    for size in workload.SIZES:
+        for kind in workload.KINDS:
+            peer = TorchRound(Game(size, kind), chosen.style)
+            for _ in range(3):
+                peer.play(size.typical)
+            with profile(activities=[ProfilerActivity.CPU]) as found:
+                for _ in range(PROFILED):
+                    peer.play(size.typical)
+            print(f"\n{size.name}, {kind}: {PROFILED} rounds, {chosen.style}")
+            print(found.key_averages().table(sort_by="self_cpu_time_total", row_limit=15))
+
+
+if __name__ == "__main__":
+    main()
