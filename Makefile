@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint format golden docs kill estimators clean
+.PHONY: install demo test lint format golden docs kill estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -43,6 +43,12 @@ kill: install  ## 200 kills with SIGKILL at random moments, and full disks; abou
 
 estimators: install  ## scikit-learn's and River's own checks on every class; about 10 minutes
 	$(BIN)/python -m fairsaoml.adapters.checks
+
+bench: install  ## speed and memory as ratios, into docs/benchmarks.md; about 5 minutes
+	$(BIN)/python -m benchmarks --markdown docs/benchmarks.md
+
+bench-full: install  ## the same with more rounds, learners and peers
+	$(BIN)/python -m benchmarks --full --markdown docs/benchmarks.md
 
 clean:
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

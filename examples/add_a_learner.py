@@ -9,14 +9,14 @@ A package brings it to everyone by an entry point in its pyproject.toml:
 from dataclasses import dataclass
 from typing import Any
 
-from fairsaoml import open_stream, prequential
+from fairsaoml import Batch, Learner, Problem, make_problem, open_stream, prequential
 from fairsaoml.checks import check_learner
 from fairsaoml.config import DrawingConfig, number, setting
 from fairsaoml.learners.registry import Entry
-from fairsaoml.primal_dual import Steps, make_problem, primal_dual_step
+from fairsaoml.primal_dual import Steps, primal_dual_step
 from fairsaoml.prior import Deployed
 from fairsaoml.skeletons.one_pair import one_pair
-from fairsaoml.types import Batch, Learner, PrimalDual, Problem
+from fairsaoml.types import PrimalDual
 
 
 @dataclass(frozen=True, kw_only=True)

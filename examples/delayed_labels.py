@@ -10,9 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from fairsaoml.adapters.sklearn import FairSAOMLClassifier
-from fairsaoml.evaluate.streaming import StreamingMetric
-from fairsaoml.runs.delayed import DelayedLabels
+from fairsaoml import DelayedLabels, FairSAOMLClassifier, StreamingMetric
 
 
 class World:

@@ -1,7 +1,6 @@
 """Ten lines: decide each task first, then learn from it; the stream changes twice, unannounced."""
 
-from fairsaoml import open_stream
-from fairsaoml.adapters.sklearn import FairSAOMLClassifier
+from fairsaoml import FairSAOMLClassifier, open_stream
 
 model = FairSAOMLClassifier(horizon=30, random_state=0)  # all is default but what need not be asked
 for round, task in enumerate(open_stream("synthetic", {"tasks": 10}).tasks(0), start=1):
@@ -10,4 +9,4 @@ for round, task in enumerate(open_stream("synthetic", {"tasks": 10}).tasks(0), s
         rates = sorted(yes[group == one].mean() for one in (0, 1))
         print(f"round {round}: accuracy {(yes == task.y).mean():.2f}, DP {rates[0] / rates[1]:.2f}")
     model.partial_fit(task.x, task.y, sensitive_features=task.group[:, 0])
-model.save("runs/quickstart")  # and `fairsaoml.adapters.saving.load` goes on from there
+model.save("runs/quickstart")  # and `fairsaoml.load` goes on from there

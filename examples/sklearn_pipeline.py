@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fairsaoml.adapters.sklearn import FairSAOMLClassifier
+from fairsaoml import FairSAOMLClassifier
 
 FAIR_ENOUGH = 0.8  # the "80 % rule"
 

@@ -5,7 +5,7 @@ The rule was fair once. From the tenth day on, one group's scores drift down.
 
 import numpy as np
 
-from fairsaoml.evaluate.streaming import StreamingMetric
+from fairsaoml import StreamingMetric
 
 DAYS, PEOPLE, DRIFT_FROM = 20, 120, 10
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,11 @@ def pytest_configure(config):
     # Where the optimiser itself matters, `tiny.optimised` brings it back.
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     jax.config.update("jax_disable_most_optimizations", True)
+    # XLA's older emitters, on one thread, need less than half of what is left. A version that does
+    # not know the flags would end the process: only the one that we install is asked.
+    if f"jaxlib=={version('jaxlib')}" in (config.rootpath / "constraints.txt").read_text().split():
+        flags = f"--{tiny.EMITTERS}=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ.setdefault("XLA_FLAGS", flags)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     use_cache()
     # Two workers may meet at one cache entry; the loser compiles for itself.

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import FrozenInstanceError, fields
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -124,3 +125,16 @@ def test_the_defaults_are_those_of_the_decisions():
     assert registry.configure("fairsaoml").constraints == "dp"
     assert registry.configure("fairsaoml-live").constraints == "eo"
     assert registry.DEFAULT == "fairsaoml-live"
+
+
+def test_learners_of_other_packages_are_found_and_looked_for_once(monkeypatch):
+    looked = []
+    point = SimpleNamespace(name="mine", load=lambda: registry.LEARNERS["aod"])
+    monkeypatch.setattr(registry, "entry_points", lambda group: looked.append(group) or [point])
+    registry._others.cache_clear()
+    try:
+        assert list(registry.registered()) == [*registry.LEARNERS, "mine"]
+        assert registry.entry("mine") == registry.LEARNERS["aod"]
+    finally:
+        registry._others.cache_clear()
+    assert looked == ["fairsaoml.learners"]

@@ -5,6 +5,7 @@ import warnings
 import jax
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 from scipy import sparse
@@ -178,7 +179,6 @@ def test_a_dataframe_of_any_kind_is_the_same_rows(make):
 
 
 def test_polars_too():
-    polars = pytest.importorskip("polars")
     model = quick().fit(polars.DataFrame(FRAME), Y, sensitive_features=polars.DataFrame(GROUPS))
     assert model.feature_names_in_.tolist() == [*FRAME]
 
@@ -293,8 +293,9 @@ def test_settings_are_checked_when_rows_come():
     with pytest.raises(TypeError, match="'tolerence'; did you mean 'tolerance'"):
         FairSAOMLClassifier(tolerence=0.1)
     for wrong in ({"tolerance": -1}, {"task_size": 0}, {"task_size": 1.5}, {"model": "tree"}):
-        with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be"):
+        with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be") as refused:
             fitted(**wrong)
+        assert isinstance(refused.value, ValueError)  # what scikit-learn's users expect
     assert fitted(task_size=np.int64(120), tolerance=np.float32(0.5)).n_rounds_ == 2
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -108,7 +109,6 @@ def test_a_dataframe_or_batches_give_the_same_tasks_as_the_table(door):
 
 
 def test_polars_frames_lazy_or_not_are_tables_too():
-    polars = pytest.importorskip("polars", reason="polars is no dependency of the tests")
     frame = polars.from_arrow(people())
     same(hiring(frame, rows=100), hiring(people(), rows=100))
     same(hiring(frame.lazy(), rows=100), hiring(people(), rows=100))

@@ -1,9 +1,11 @@
 """The smallest game that has everything: two seeds, four levels, three domains, full samples."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import Stream
 from fairsaoml.types import Task
 
+EMITTERS = "xla_cpu_use_fusion_emitters"  # XLA's newer ones, which are slow to compile with
 LEARNERS = ("fairsaoml-live", "fairsaoml")
 ROUNDS = 21
 SEEDS = (0, 1)
@@ -92,8 +95,11 @@ def records(folder: Path) -> list[dict[str, Any]]:
 @contextmanager
 def optimised() -> Iterator[None]:
     """Programs compiled as they are outside the tests."""
-    jax.config.update("jax_disable_most_optimizations", False)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_disable_most_optimizations", True)
+    with pytest.MonkeyPatch.context() as patch:
+        if EMITTERS in os.environ.get("XLA_FLAGS", ""):
+            patch.setattr(jax, "jit", partial(jax.jit, compiler_options={EMITTERS: True}))
+        jax.config.update("jax_disable_most_optimizations", False)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_disable_most_optimizations", True)

@@ -21,6 +21,8 @@ PAGES = {
     "docs/learners.md": "Learners",
     "docs/datasets.md": "Data sets",
     "docs/results.md": "Results",
+    "docs/benchmarks.md": "Benchmarks",
+    "docs/performance.md": "Performance",
     "docs/deviations.md": "Deviations",
     "docs/bad-input.md": "Bad input",
     "docs/reference.md": "Reference",

@@ -1,6 +1,7 @@
 """What the estimators of all libraries share: a learner, the coding of its rows, and a folder."""
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -88,10 +89,10 @@ class Adapter(Parameters, Saveable):
         self._take_back(saved)
         return self
 
+    @abstractmethod
     def _further(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What else is saved: arrays by name, plain JSON by name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _take_back(self, saved: Saved) -> None:
         """Set what `_further` gave."""
-        raise NotImplementedError

@@ -17,13 +17,11 @@ import pyarrow as pa
 from fairsaoml.errors import DataError
 from fairsaoml.streams.columns import canonical, factor
 from fairsaoml.streams.encoder import CLIP
-from fairsaoml.streams.reading import to_arrow
 from fairsaoml.streams.roles import Sensitive, fit_sensitive
+from fairsaoml.streams.sensitive import UNNAMED, sensitive_columns
 from fairsaoml.streams.stream import LARGEST_VALUE
 
 __all__ = ["Groups", "Scaling", "sensitive_table"]
-
-UNNAMED = "sensitive_feature_{}"  # as Fairlearn calls them
 
 
 class Scaling(NamedTuple):
@@ -126,50 +124,29 @@ class Groups(NamedTuple):
 
 
 def sensitive_table(sensitive_features: Any) -> Any:
-    """Sensitive features as columns with names; None stays None.
-
-    A list, an array of one or two dimensions, a series, a dataframe of any kind that narwhals
-    knows, or a dictionary of columns.
+    """Sensitive features, given in whichever way, as an Arrow table; None stays None.
 
     >>> sensitive_table(["f", "m"]).to_pydict()
     {'sensitive_feature_0': ['f', 'm']}
-    >>> sensitive_table({"sex": ["f", "m"], "age": [1, 2]}).column_names
-    ['sex', 'age']
     """
     if sensitive_features is None:
         return None
-    if isinstance(sensitive_features, Mapping):
-        return pa.table({str(name): _column(ones) for name, ones in sensitive_features.items()})
-    if not isinstance(sensitive_features, np.ndarray | list | tuple):
-        wrapped = nw.from_native(sensitive_features, allow_series=True, pass_through=True)
-        if isinstance(wrapped, nw.Series):
-            name = UNNAMED.format(0) if wrapped.name in (None, "") else str(wrapped.name)
-            return pa.table({name: _series(wrapped)})
-        if isinstance(wrapped, nw.DataFrame | nw.LazyFrame):
-            return to_arrow(sensitive_features)
-    values = np.asarray(sensitive_features)
-    if values.ndim not in (1, 2):
-        raise DataError(
-            f"expected sensitive_features of one or two dimensions, got shape {values.shape}; "
-            "give one column per sensitive feature"
-        )
-    columns = values[:, None] if values.ndim == 1 else values
-    return pa.table({UNNAMED.format(index): _column(one) for index, one in enumerate(columns.T)})
+    columns = sensitive_columns(sensitive_features)
+    return pa.table({name: _column(values) for name, values in columns.items()})
 
 
 def _column(values: Any) -> Any:
-    values = list(values) if not isinstance(values, np.ndarray) else values
     try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # several kinds of value: their texts
-        return pa.array([None if value is None else str(value) for value in values])
+        if isinstance(values, nw.Series):
+            return values.to_arrow()
+        return pa.array(_listed(values), from_pandas=True)
+    # Several kinds of value: their texts.
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if value is None else str(value) for value in _listed(values)])
 
 
-def _series(series: nw.Series) -> Any:
-    try:
-        return series.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return _column(series.to_list())
+def _listed(values: Any) -> Any:
+    return values if isinstance(values, np.ndarray) else list(values)
 
 
 def _known_by_column(known: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -18,18 +18,27 @@ which case the task that brings it gives its mean and scale.
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from secrets import randbits
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import expit
 
 from fairsaoml.adapters.adapter import SHARED, Adapter
-from fairsaoml.adapters.coding import UNNAMED, Scaling, sensitive_table
+from fairsaoml.adapters.coding import Scaling, sensitive_table
 from fairsaoml.adapters.online import OnlineLearner
-from fairsaoml.adapters.parameters import Own, plain
+from fairsaoml.adapters.parameters import Own
+from fairsaoml.adapters.river_rows import (
+    Rows,
+    columns_of,
+    features_of,
+    frame_of,
+    matrix,
+    value_or_none,
+    values_of,
+)
 from fairsaoml.adapters.saving import Saved
 from fairsaoml.errors import ConfigError
+from fairsaoml.streams.sensitive import UNNAMED
 from fairsaoml.types import Task
 
 try:
@@ -56,16 +65,6 @@ EVEN = 0.5  # the probability before anything is learned
 SEED_BITS = 31
 
 Label = Any  # whatever River is given
-
-
-class Rows(NamedTuple):
-    """Labelled rows with the same features and sensitive features, waiting for their task."""
-
-    names: tuple[Hashable, ...]
-    sensitive: tuple[str, ...]
-    x: list[list[float]]  # NaN where there is no value
-    y: list[Label]
-    groups: list[tuple]
 
 
 class RiverClassifier(Adapter, base.MiniBatchClassifier):
@@ -116,9 +115,9 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A value, or a dictionary of values by name.
 
         """
-        names, values = self._features_of(x)
+        names, values = features_of(x, self._keys())
         groups = self._groups_of(x, sensitive_features)
-        self._take(names, [values], [_plain(y)], tuple(groups), [tuple(groups.values())])
+        self._take(names, [values], [value_or_none(y)], tuple(groups), [tuple(groups.values())])
 
     def learn_many(self, X: Any, y: Any, *, sensitive_features: Any = None) -> None:
         """Take the rows of a dataframe, exactly as `learn_one` would take each.
@@ -133,12 +132,12 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             Anything that has a row for each: a list, a series, a dataframe, a dictionary.
 
         """
-        names, values, columns = self._columns_of(X)
+        names, values, columns = columns_of(X, self._keys())
         if sensitive_features is not None:
             self._only_one_way(columns)
             table = sensitive_table(sensitive_features)
             columns = {name: table[name].to_pylist() for name in table.column_names}
-        labels = [_plain(label) for label in _values_of(y)]
+        labels = [value_or_none(label) for label in values_of(y)]
         groups = list(zip(*columns.values(), strict=True)) or [()] * len(labels)
         if not len(values) == len(labels) == len(groups):
             raise ValueError(
@@ -254,7 +253,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_frame(self._shares(self._rows(X)), like=_frame(X))
+        return to_native_frame(self._shares(self._rows(X)), like=frame_of(X))
 
     def predict_many(self, X: Any) -> Any:
         """The labels decided, a series of X's kind.
@@ -265,14 +264,14 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_series(self._decided(self._rows(X)), name=None, like=_frame(X))
+        return to_native_series(self._decided(self._rows(X)), name=None, like=frame_of(X))
 
     def _row(self, x: Mapping) -> Rows:
-        names, values = self._features_of(x)
+        names, values = features_of(x, self._keys())
         return Rows(names, (), [values], [], [])
 
     def _rows(self, X: Any) -> Rows:
-        names, values, _ = self._columns_of(X)
+        names, values, _ = columns_of(X, self._keys())
         return Rows(names, (), values, [], [])
 
     def _positive(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -323,13 +322,13 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     def _groups_of(self, x: Mapping, sensitive_features: Any) -> dict[str, Any]:
         """A row's groups by name, from beside it or from in it."""
-        inside = {str(key): _plain(x.get(key)) for key in self._keys()}
+        inside = {str(key): value_or_none(x.get(key)) for key in self._keys()}
         if sensitive_features is None:
             return inside
         self._only_one_way(inside)
         if isinstance(sensitive_features, Mapping):
-            return {str(name): _plain(value) for name, value in sensitive_features.items()}
-        return {UNNAMED.format(0): _plain(sensitive_features)}
+            return {str(name): value_or_none(value) for name, value in sensitive_features.items()}
+        return {UNNAMED.format(0): value_or_none(sensitive_features)}
 
     def _only_one_way(self, inside: Mapping) -> None:
         if inside:
@@ -351,36 +350,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 values.extend(given.get(name, [None] * len(rows.y)))
         return sensitive_table(columns or None)
 
-    def _features_of(self, x: Mapping) -> tuple[tuple, list[float]]:
-        """Names and numbers of what is no sensitive feature."""
-        keys = self._keys()
-        if keys:
-            x = {name: value for name, value in x.items() if name not in keys}
-        try:
-            return tuple(x), [*map(float, x.values())]
-        except (TypeError, ValueError):
-            return tuple(x), [_number(name, value) for name, value in x.items()]
-
-    def _columns_of(self, X: Any) -> tuple[tuple, list[list[float]], dict[str, list]]:
-        """The same of a dataframe's rows, and its sensitive columns."""
-        frame, keys = _frame(X), self._keys()
-        names = tuple(name for name in frame.columns if name not in keys)
-        values = _numbers(frame.select(nw.col(*names)) if keys else frame).tolist()
-        groups = {str(key): [*map(_plain, frame[key].to_list())] for key in keys}
-        return names, values, groups
-
-    def _matrix(self, waiting: Sequence[Rows]) -> np.ndarray:
-        """(row, slot), NaN where there is no value; a feature without a slot is left out."""
-        found = np.full((sum(len(rows.x) for rows in waiting), len(self._scaling.center)), np.nan)
-        first = 0
-        for rows in waiting:
-            last = first + len(rows.x)
-            kept = [place for place, name in enumerate(rows.names) if name in self._slots]
-            slots = [self._slots[rows.names[place]] for place in kept]
-            if kept:
-                found[first:last, slots] = np.array(rows.x)[:, kept]
-            first = last
-        return np.where(np.isfinite(found), found, np.nan)
+    def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:
+        return matrix(rows, self._slots, len(self._scaling.center))
 
     # Saving
 
@@ -454,39 +425,3 @@ class AODClassifier(RiverClassifier, learner="aod"): ...
 
 
 class CBCEClassifier(RiverClassifier, learner="cbce"): ...
-
-
-def _frame(X: Any) -> nw.DataFrame:
-    return nw.from_native(X, eager_only=True)
-
-
-def _values_of(y: Any) -> list:
-    wrapped = nw.from_native(y, allow_series=True, pass_through=True)
-    return wrapped.to_list() if isinstance(wrapped, nw.Series) else list(y)
-
-
-def _number(name: Hashable, value: Any) -> float:
-    try:
-        return np.nan if value is None else float(value)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"could not convert {type(value).__name__} to float: {value!r}, the feature {name!r}; "
-            "put preprocessing.OneHotEncoder before, or name it in `sensitive`"
-        ) from None
-
-
-def _numbers(frame: nw.DataFrame) -> np.ndarray:
-    """(row, column); column by column where there is more to be said than numbers."""
-    try:
-        return np.asarray(frame.to_numpy(), np.float64).reshape(frame.shape)
-    except (TypeError, ValueError):
-        columns = [
-            [_number(name, value) for value in frame[name].to_list()] for name in frame.columns
-        ]
-        return np.array(columns, np.float64).T
-
-
-def _plain(value: Any) -> Any:
-    """A value as Python's own; NaN is no value."""
-    value = plain(value)
-    return None if isinstance(value, float) and np.isnan(value) else value

@@ -6,6 +6,7 @@ seed and the package versions. Never pickle: nothing in the folder is run. Savin
 model before until the new one is whole.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import import_module
@@ -38,7 +39,7 @@ class Saved(NamedTuple):
     about: dict[str, Any]  # plain JSON
 
 
-class Saveable:
+class Saveable(ABC):
     """A model that can be written to a folder and read again."""
 
     _home: ClassVar[str]  # one of HOMES
@@ -70,12 +71,14 @@ class Saveable:
     def _kind(cls) -> str:
         return f"{cls._home}.{cls.__name__}"
 
+    @abstractmethod
     def _saved(self) -> Saved:
-        raise NotImplementedError
+        """All that is needed to go on."""
 
     @classmethod
+    @abstractmethod
     def _restored(cls, saved: Saved) -> Self:
-        raise NotImplementedError
+        """The model that `_saved` gave."""
 
 
 def load(path: str | PathLike) -> Any:

@@ -1,9 +1,13 @@
 """Compiled programs are kept on disk, so that only the first run of a kind has to wait."""
 
 import os
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
-__all__ = ["cache_folder", "use_cache"]
+__all__ = ["cache_folder", "remove_torn", "use_cache"]
+
+LOOKED = "looked-through"  # an empty file: its time says which programs are known to be whole
 
 
 def cache_folder() -> Path:
@@ -22,8 +26,47 @@ def use_cache() -> None:
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _mended(folder)
     except OSError:
         return  # a read-only home costs time, not the run
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def remove_torn(folder: Path) -> list[str]:
+    """Remove the programs that a kill or a full disk left half written; their names.
+
+    JAX writes a program in place and never again: a torn one would be warned of and compiled anew
+    by every run to come. Only what was written since the last look is read. One that another
+    process is just writing looks torn as well: then it is not kept, and compiled once more.
+    """
+    from jax._src.compilation_cache import decompress_executable  # it alone knows how it is written
+
+    def is_whole(entry: Path) -> bool:
+        try:
+            decompress_executable(entry.read_bytes())
+        except Exception:  # each compressor has its own
+            return False
+        return True
+
+    looked, looking = folder / LOOKED, folder / f"{LOOKED}.{os.getpid()}"
+    looking.touch()  # before the look: what is written during it belongs to the next
+    since = looked.stat().st_mtime_ns if looked.exists() else 0
+    torn = [
+        entry
+        for entry in folder.glob("*-cache")
+        if entry.stat().st_mtime_ns >= since and not is_whole(entry)
+    ]
+    for entry in torn:
+        entry.unlink(missing_ok=True)
+    looking.replace(looked)
+    return [entry.name for entry in torn]
+
+
+@cache  # a process looks once
+def _mended(folder: Path) -> None:
+    # Two that start together look at the same ones, a folder may be there to be read only, and a
+    # JAX to come may write in another way: then what is torn stays.
+    with suppress(OSError, ImportError):
+        remove_torn(folder)

@@ -1,6 +1,6 @@
 """From a compiled round's scores to what journals, tables and pages see: plain numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -47,22 +47,27 @@ def finished(
         one = jax.tree.map(lambda leaf: leaf[index], outcome)  # noqa: B023
         scores = one.scores[: len(task.y)]
         decisions = scores > one.threshold
-        records.append(
-            {
-                "round": round,
-                "seed": int(seed),
-                "domain": task.domain,
-                "rows": len(task.y),
-                **record(task, one, schema),
-                "seconds": seconds,
-            }
-        )
+        records.append(line(round, seed, task, record(task, one, schema), seconds))
         predictions.append((task, scores, decisions))
     return Played(round=round, records=records, predictions=predictions, state=state)
 
 
+def line(
+    round: int, seed: int, task: Task, about: Mapping[str, Any], seconds: float
+) -> dict[str, Any]:
+    """One line of the journal: whose it is, what there is to say, how long it took."""
+    return {
+        "round": round,
+        "seed": int(seed),
+        "domain": task.domain,
+        "rows": len(task.y),
+        **about,
+        "seconds": seconds,
+    }
+
+
 def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
-    """One line of the journal, but for round, seed and time."""
+    """What a line of the journal says of a learner's round."""
     rows = len(task.y)
     held = one.held_out[:rows]
     adapted = one.adapted_scores[:rows] > one.adapted_threshold

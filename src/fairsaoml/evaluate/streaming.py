@@ -34,56 +34,14 @@ from fairsaoml.evaluate.confidence import (
     smallest_ratio_interval,
 )
 from fairsaoml.evaluate.metrics import MINIMUM_COUNT, Counts, count, figures
+from fairsaoml.evaluate.shares import METRICS, ODDS, RATES, lacks, metric_of
+from fairsaoml.streams.sensitive import sensitive_columns
 from fairsaoml.types import Attribute
 
 __all__ = ["METRICS", "GapInterval", "StreamingMetric"]
 
 Method = Literal["between_groups", "to_overall"]
 Group = tuple[Hashable, ...]  # one value for each sensitive column
-
-
-class _Rate(NamedTuple):
-    """A metric that is a share: so many hits of so many rows."""
-
-    share: Callable[[Counts], Share]
-    hits: str  # what the part counts, in words
-    row: str  # one of the whole, in words
-
-
-_RATES = {
-    "accuracy": _Rate(
-        lambda c: Share(c.true_positive + c.y0_rows - c.false_positive, c.rows),
-        hits="right decisions",
-        row="row",
-    ),
-    "selection_rate": _Rate(
-        lambda c: Share(c.predicted_positive, c.rows), hits="positives", row="row"
-    ),
-    "true_positive_rate": _Rate(
-        lambda c: Share(c.true_positive, c.y1_rows), hits="positives", row="row with y = 1"
-    ),
-    "false_positive_rate": _Rate(
-        lambda c: Share(c.false_positive, c.y0_rows), hits="positives", row="row with y = 0"
-    ),
-    "true_negative_rate": _Rate(
-        lambda c: Share(c.y0_rows - c.false_positive, c.y0_rows),
-        hits="negatives",
-        row="row with y = 0",
-    ),
-    "false_negative_rate": _Rate(
-        lambda c: Share(c.y1_rows - c.true_positive, c.y1_rows),
-        hits="negatives",
-        row="row with y = 1",
-    ),
-    "precision": _Rate(
-        lambda c: Share(c.true_positive, c.predicted_positive),
-        hits="right positives",
-        row="row decided positive",
-    ),
-}
-_RECALLS = ("true_positive_rate", "true_negative_rate")  # balanced accuracy is their mean
-_ODDS = ("true_positive_rate", "false_positive_rate")  # equalized odds compares both
-METRICS = (*_RATES, "balanced_accuracy", "count")
 
 
 class GapInterval(NamedTuple):
@@ -176,7 +134,7 @@ class StreamingMetric:
     def overall(self) -> Any:
         """Each metric of all rows."""
         total = _sum(self._counts.values())
-        return self._answer(lambda name: _value(name, total))
+        return self._answer(lambda name: metric_of(name, total))
 
     @property
     def by_group(self) -> Any:
@@ -220,11 +178,11 @@ class StreamingMetric:
 
     def equalized_odds_difference(self, method: Method = "between_groups") -> float:
         """The larger one of two differences: of true and of false positive rates."""
-        return max(self._difference(name, method) for name in _ODDS)
+        return max(self._difference(name, method) for name in ODDS)
 
     def equalized_odds_ratio(self, method: Method = "between_groups") -> float:
         """The smaller one of two ratios: of true and of false positive rates."""
-        return min(self._ratio(name, method) for name in _ODDS)
+        return min(self._ratio(name, method) for name in ODDS)
 
     @property
     def undefined(self) -> list[str]:
@@ -241,7 +199,7 @@ class StreamingMetric:
             f"{name} {place}: {reason}"
             for name in self._metrics
             for place, found in places.items()
-            if (reason := _lacking(name, found))
+            if (reason := lacks(name, found))
         ]
 
     def figures(self, *, minimum_count: int = MINIMUM_COUNT) -> dict[str, Any]:
@@ -269,7 +227,7 @@ class StreamingMetric:
         """
         name, shares, undefined = self._compared(metric)
         rates = [] if undefined else [share.rate for share in shares.values()]
-        first, _, rest = _RATES[name].row.partition(" ")
+        first, _, rest = RATES[name].row.partition(" ")
         return _gap_interval(
             name,
             value=max(rates) - min(rates) if rates else None,
@@ -295,7 +253,7 @@ class StreamingMetric:
         """
         name, shares, undefined = self._compared(metric)
         rates = [] if undefined else [share.rate for share in shares.values()]
-        hits = _RATES[name].hits
+        hits = RATES[name].hits
         if rates and not max(rates):
             rates, undefined = [], f"0/0, no {hits} in any group"
         return _gap_interval(
@@ -309,7 +267,8 @@ class StreamingMetric:
 
     def _count(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> dict[Group, Counts]:
         """A batch's counts by group. Only a batch without fault leaves a trace in `self`."""
-        names, values = _sensitive_columns(sensitive_features)
+        columns = sensitive_columns(sensitive_features)
+        names, values = tuple(columns), [_plain(column) for column in columns.values()]
         if self._columns and names != self._columns:
             if sorted(names) != sorted(self._columns):
                 raise DataError(
@@ -352,7 +311,7 @@ class StreamingMetric:
 
     def _values(self, name: str) -> list[float]:
         """A metric by group, in the order of `_groups`."""
-        return [_value(name, self._counts.get(group, Counts())) for group in self._groups()]
+        return [metric_of(name, self._counts.get(group, Counts())) for group in self._groups()]
 
     def _difference(self, name: str, method: Method) -> float:
         known = _known(self._values(name))
@@ -369,7 +328,7 @@ class StreamingMetric:
         if method == "between_groups":
             return between_groups
         if method == "to_overall":
-            return _value(name, _sum(self._counts.values()))
+            return metric_of(name, _sum(self._counts.values()))
         raise ConfigError(f"expected method 'between_groups' or 'to_overall', got {method!r}")
 
     def _answer(self, ask: Callable[[str], float]) -> Any:
@@ -382,39 +341,16 @@ class StreamingMetric:
         """A rate's name, its shares by group seen, and why they cannot be compared, if so."""
         if metric is None and len(self._metrics) == 1:
             metric = self._metrics[0]
-        if metric not in _RATES:
+        if metric not in RATES:
             raise ConfigError(
-                f"expected a rate for an interval, got {metric!r}; known: {', '.join(_RATES)}"
+                f"expected a rate for an interval, got {metric!r}; known: {', '.join(RATES)}"
             )
-        rate = _RATES[metric]
+        rate = RATES[metric]
         shares = {group: rate.share(self._counts[group]) for group in _in_order(self._counts)}
         empty = [repr(_shown(group)) for group, share in shares.items() if not share.whole]
         if len(shares) < 2:
             return metric, shares, "one group alone cannot be compared"
         return metric, shares, f"no {rate.row} in {', '.join(empty)}" if empty else ""
-
-
-def _value(name: str, counts: Counts) -> float:
-    """A metric of a group by Fairlearn's and scikit-learn's conventions."""
-    if not counts.rows:
-        return math.nan
-    if name == "count":
-        return counts.rows
-    if name == "balanced_accuracy":  # the mean over those classes that are there
-        recalls = [_RATES[recall].share(counts) for recall in _RECALLS]
-        rates = [share.rate for share in recalls if share.whole]
-        return sum(rates) / len(rates)
-    share = _RATES[name].share(counts)
-    return share.rate if share.whole else 0.0
-
-
-def _lacking(name: str, counts: Counts) -> str:
-    """Which rows a metric has none of; empty where it is defined."""
-    needed = {"count": ("accuracy",), "balanced_accuracy": _RECALLS}.get(name, (name,))
-    if not counts.rows:
-        return "no row"
-    lacking = [_RATES[rate].row for rate in needed if not _RATES[rate].share(counts).whole]
-    return f"no {' and no '.join(lacking)}" if lacking else ""
 
 
 def _interval(
@@ -464,32 +400,6 @@ def _less(counts: Mapping[Group, Counts], batch: Mapping[Group, Counts]) -> dict
     return left
 
 
-def _sensitive_columns(features: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
-    """Names and values of the sensitive columns: a list, an array, a dictionary or a dataframe.
-
-    >>> _sensitive_columns(["f", "m"])
-    (('sensitive_feature_0',), [['f', 'm']])
-    >>> _sensitive_columns({"sex": ["f", "m"], "age": [1, 2]})
-    (('sex', 'age'), [['f', 'm'], [1, 2]])
-    """
-    found = nw.from_native(features, pass_through=True, eager_only=True, allow_series=True)
-    if isinstance(found, nw.DataFrame):
-        return tuple(map(str, found.columns)), [found[name].to_list() for name in found.columns]
-    if isinstance(found, nw.Series):
-        return (str(found.name or "sensitive_feature_0"),), [found.to_list()]
-    if isinstance(features, Mapping):
-        return tuple(map(str, features)), [np.asarray(v).tolist() for v in features.values()]
-    # As objects: values of several kinds would all become words.
-    array = features if isinstance(features, np.ndarray) else np.asarray(features, dtype=object)
-    if array.ndim not in (1, 2):
-        raise DataError(
-            f"expected one or more columns of sensitive features, got shape {array.shape}; "
-            "pass one value per row and column"
-        )
-    columns = [array.tolist()] if array.ndim == 1 else array.T.tolist()
-    return tuple(f"sensitive_feature_{number}" for number in range(len(columns))), columns
-
-
 def _refuse_missing(groups: Iterable[Sequence[Any]], columns: Sequence[str]) -> None:
     for group in groups:
         for column, value in zip(columns, group, strict=True):
@@ -506,6 +416,13 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:
         return True
+
+
+def _plain(column: Any) -> list[Any]:
+    """A column's values as Python's own."""
+    if isinstance(column, nw.Series):
+        return column.to_list()
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
 
 
 def _is(values: NDArray[Any], what: Any) -> NDArray[np.int64]:

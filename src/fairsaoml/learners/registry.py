@@ -5,6 +5,7 @@ point's name is the learner's, its object an `Entry`.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
@@ -97,8 +98,13 @@ LEARNERS: dict[str, Entry] = {
 
 def registered() -> dict[str, Entry]:
     """All learners: ours, then those that other packages bring."""
-    others = {point.name: point.load() for point in entry_points(group=GROUP)}
-    return {**LEARNERS, **others}
+    return {**LEARNERS, **_others()}
+
+
+@cache
+def _others() -> dict[str, Entry]:
+    """What is installed besides; looking through all packages takes a while."""
+    return {point.name: point.load() for point in entry_points(group=GROUP)}
 
 
 def entry(name: str) -> Entry:

@@ -15,7 +15,7 @@ from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 from fairsaoml.types import Learner, Problem
 
-__all__ = ["Game", "RunSpec", "split_settings"]
+__all__ = ["Game", "RunSpec", "split_settings", "stream_to_json"]
 
 SPEC_SCHEMA = 1
 
@@ -46,7 +46,6 @@ class RunSpec:
 
     def to_json(self, game: "Game") -> dict[str, Any]:
         """The content of spec.json."""
-        stream, schema = game.stream, game.stream.schema
         return {
             "schema": SPEC_SCHEMA,
             "name": self.name,
@@ -56,17 +55,7 @@ class RunSpec:
                 "config": game.config,
                 "settings": dict(self.learner_settings),
             },
-            "stream": {
-                "name": self.stream,
-                "settings": dict(self.stream_settings),
-                "features": list(schema.features),
-                "attributes": [
-                    {"name": name, "levels": list(levels)} for name, levels in schema.attributes
-                ],
-                "length": stream.length,
-                "notes": list(stream.notes),
-                "encoder": stream.encoder,
-            },
+            "stream": stream_to_json(self.stream, self.stream_settings, game.stream),
             "constraints": [constraint.name for constraint in game.problem.constraints],
             "seeds": list(self.seeds),
             "versions": {
@@ -92,6 +81,21 @@ class RunSpec:
             learner_settings=content["learner"]["settings"],
             seeds=tuple(content["seeds"]),
         )
+
+
+def stream_to_json(name: str, settings: Mapping[str, Any], stream: Stream) -> dict[str, Any]:
+    """What spec.json says of the stream."""
+    return {
+        "name": name,
+        "settings": dict(settings),
+        "features": list(stream.schema.features),
+        "attributes": [
+            {"name": name, "levels": list(levels)} for name, levels in stream.schema.attributes
+        ],
+        "length": stream.length,
+        "notes": list(stream.notes),
+        "encoder": stream.encoder,
+    }
 
 
 def _pairs(settings: Mapping[str, Any]) -> list[str]:

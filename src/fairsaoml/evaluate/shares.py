@@ -1,0 +1,91 @@
+"""Metrics that are shares of a group's rows: what each counts, of what, and by which conventions.
+
+The conventions are Fairlearn's and scikit-learn's: a rate of no rows is 0, of a group without rows
+NaN. `lacks` says where one of them was needed.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fairsaoml.evaluate.confidence import Share
+from fairsaoml.evaluate.metrics import Counts
+
+__all__ = ["METRICS", "ODDS", "RATES", "Rate", "lacks", "metric_of"]
+
+
+class Rate(NamedTuple):
+    """A metric that is a share: so many hits of so many rows."""
+
+    share: Callable[[Counts], Share]
+    hits: str  # what the part counts, in words
+    row: str  # one of the whole, in words
+
+
+RATES = {
+    "accuracy": Rate(
+        lambda c: Share(c.true_positive + c.y0_rows - c.false_positive, c.rows),
+        hits="right decisions",
+        row="row",
+    ),
+    "selection_rate": Rate(
+        lambda c: Share(c.predicted_positive, c.rows), hits="positives", row="row"
+    ),
+    "true_positive_rate": Rate(
+        lambda c: Share(c.true_positive, c.y1_rows), hits="positives", row="row with y = 1"
+    ),
+    "false_positive_rate": Rate(
+        lambda c: Share(c.false_positive, c.y0_rows), hits="positives", row="row with y = 0"
+    ),
+    "true_negative_rate": Rate(
+        lambda c: Share(c.y0_rows - c.false_positive, c.y0_rows),
+        hits="negatives",
+        row="row with y = 0",
+    ),
+    "false_negative_rate": Rate(
+        lambda c: Share(c.y1_rows - c.true_positive, c.y1_rows),
+        hits="negatives",
+        row="row with y = 1",
+    ),
+    "precision": Rate(
+        lambda c: Share(c.true_positive, c.predicted_positive),
+        hits="right positives",
+        row="row decided positive",
+    ),
+}
+RECALLS = ("true_positive_rate", "true_negative_rate")  # balanced accuracy is their mean
+ODDS = ("true_positive_rate", "false_positive_rate")  # equalized odds compares both
+METRICS = (*RATES, "balanced_accuracy", "count")
+
+
+def metric_of(name: str, counts: Counts) -> float:
+    """A metric of a group by Fairlearn's and scikit-learn's conventions.
+
+    >>> nobody_repaid = Counts(rows=4, predicted_positive=1, y0_rows=4, false_positive=1)
+    >>> metric_of("selection_rate", nobody_repaid)
+    0.25
+    """
+    if not counts.rows:
+        return math.nan
+    if name == "count":
+        return counts.rows
+    if name == "balanced_accuracy":  # the mean over those classes that are there
+        recalls = [RATES[recall].share(counts) for recall in RECALLS]
+        rates = [share.rate for share in recalls if share.whole]
+        return sum(rates) / len(rates)
+    share = RATES[name].share(counts)
+    return share.rate if share.whole else 0.0
+
+
+def lacks(name: str, counts: Counts) -> str:
+    """Which rows a metric has none of; empty where it is defined.
+
+    >>> nobody_repaid = Counts(rows=4, predicted_positive=1, y0_rows=4, false_positive=1)
+    >>> lacks("true_positive_rate", nobody_repaid)
+    'no row with y = 1'
+    """
+    needed = {"count": ("accuracy",), "balanced_accuracy": RECALLS}.get(name, (name,))
+    if not counts.rows:
+        return "no row"
+    none = [RATES[rate].row for rate in needed if not RATES[rate].share(counts).whole]
+    return f"no {' and no '.join(none)}" if none else ""
