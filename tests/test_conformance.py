@@ -127,6 +127,13 @@ def branches_on_state(learner: Learner) -> dict[str, Any]:
     return nudged(learner, amount)
 
 
+def loops_on_state(learner: Learner) -> dict[str, Any]:
+    def amount(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+        return jax.lax.fori_loop(0, state[1] % 2, lambda _, sum: sum + batch.x.sum(), 0.0)
+
+    return nudged(learner, amount)
+
+
 def grows_for_ever(learner: Learner) -> dict[str, Any]:
     def grow(state: Any, round: int) -> Any:
         return state[0], jnp.zeros(jnp.size(state[1]) + 1, jnp.int32)
@@ -166,6 +173,11 @@ def test_a_plain_learner_conforms(check: Callable[[Subject], None]) -> None:
 def test_a_check_finds_what_it_looks_for(check: Callable[[Subject], None]) -> None:
     with pytest.raises(AssertionError, match=r"^plain: "):
         check(subject(BROKEN[check]))
+
+
+def test_a_loop_that_lets_seeds_wait_for_each_other_is_found() -> None:
+    with pytest.raises(AssertionError, match="1 loops wait for the slowest seed"):
+        checks.check_vmap_keeps_branches(subject(loops_on_state))
 
 
 def test_a_run_that_differs_from_itself_is_found() -> None:

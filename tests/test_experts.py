@@ -227,14 +227,3 @@ def test_only_those_who_have_joined_are_computed_for_each_seed(horizon, computed
     touched = np.arange(5) < computed
     np.testing.assert_array_equal(found, np.asarray(bank) + touched)
     assert sorted(calls) == sorted(np.asarray(bank)[:, touched].ravel())
-
-
-def test_a_branch_on_the_prefix_runs_the_branch_of_its_length():
-    values = jnp.arange(4.0)
-
-    def body(prefix, values):
-        return values.at[:prefix].set(-1.0)
-
-    for count in range(1, 5):
-        found = experts.branch_on_prefix(jnp.int32(count), 4, body, values)
-        assert found.tolist() == [-1.0] * count + list(range(count, 4))

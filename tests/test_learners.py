@@ -85,7 +85,9 @@ def meta_after(mode):
         draws = experts.Draws(samples, jax.vmap(buffers.shuffle)(keys, samples))
         deployed = prior.deployed(prior.no_prior(), config.decision)
         terms = Terms(weights=weights, deployed=deployed, inner=inner)
-        return learn(problem, config, META, PAIRS, draws, terms, jnp.int32(AWAKE))[0]
+        everyone, awake = jnp.ones(LEVELS, bool), jnp.arange(LEVELS) < AWAKE
+        roll = experts.Roll(everyone, awake, everyone.sum(), awake.sum())
+        return learn(problem, config, META, PAIRS, draws, terms, roll)[0]
 
     return meta_after
 

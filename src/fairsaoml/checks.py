@@ -331,21 +331,29 @@ def check_paddings_agree(subject: Subject) -> None:
 
 
 def check_vmap_keeps_branches(subject: Subject) -> None:
-    """A switch on the round stays one under vmap over seeds, where the round is not an axis.
+    """A switch or loop on the round stays one under vmap over seeds: the round is not an axis.
 
-    A batched round would turn it into a select that computes every branch.
+    Batched, a switch computes every branch, and a loop goes on for all while anyone goes on.
     """
     batch = jax.tree.map(jnp.asarray, batches(tasks())[0])
     key, round = jax.random.key(0), jnp.int32(1)
 
-    def cases(step: Callable, *arguments: Any) -> int:
-        return jax.jit(step).lower(*arguments).as_text().count("stablehlo.case")
+    def cases(step: Callable, *arguments: Any) -> tuple[int, int]:
+        text = jax.jit(step).lower(*arguments).as_text()
+        return text.count("stablehlo.case"), text.count("applies stablehlo.or")
 
     alone = cases(subject.learner.step, key, round, subject.first, batch)
     keys, states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (key, subject.first))
     vmapped = jax.vmap(subject.learner.step, in_axes=(0, None, 0, None))
     found = cases(vmapped, keys, round, states, batch)
-    subject.require(found == alone, f"vmapped over seeds, {found} of {alone} branches are left")
+    subject.require(
+        found[0] == alone[0],
+        f"vmapped over seeds, {found[0]} of {alone[0]} branches are left",
+    )
+    subject.require(
+        found[1] == alone[1],
+        f"vmapped over seeds, {found[1] - alone[1]} loops wait for the slowest seed",
+    )
 
 
 def check_odd_rounds_stay_finite(subject: Subject) -> None:

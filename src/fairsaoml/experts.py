@@ -5,7 +5,6 @@ emptied and filled, who gets credit, and how the bank grows in an endless stream
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -23,21 +22,19 @@ __all__ = [
     "Bank",
     "Draws",
     "Roll",
-    "after",
+    "at",
     "bank_of",
-    "before",
-    "branch_on_prefix",
     "choose",
     "combine",
     "credited",
     "draw",
     "draw_round",
     "flags",
-    "joined",
     "keep_finite",
     "mixture",
     "of_those_present",
     "pinned_rounds",
+    "put",
     "roll_call",
     "room_for",
     "samples_of",
@@ -133,22 +130,6 @@ def draw(key: Key, samples: Buffer, batch: Batch, awake: Bool[Array, "level"]) -
     samples = jax.vmap(buffers.merge, in_axes=(0, None))(samples, arrived)
     keys = jax.random.split(orders, awake.shape[0])
     return Draws(samples=samples, order=jax.vmap(buffers.shuffle)(keys, samples))
-
-
-def before(tree: Tree, level: int) -> Tree:
-    """The experts of the levels below `level`."""
-    return jax.tree.map(lambda leaf: leaf[:level], tree)
-
-
-def after(tree: Tree, level: int, count: int | None = None) -> Tree:
-    """The experts from `level` on, all or the first `count` of them."""
-    stop = None if count is None else level + count
-    return jax.tree.map(lambda leaf: leaf[level:stop], tree)
-
-
-def joined(lower: Tree, upper: Tree) -> Tree:
-    """Two runs of levels as one."""
-    return jax.tree.map(lambda low, up: jnp.concatenate([low, up]), lower, upper)
 
 
 def choose(when: Bool[Array, ""], new: Tree, old: Tree) -> Tree:
@@ -248,15 +229,14 @@ def widen_samples(samples: Buffer, room: int) -> Buffer:
     return jax.vmap(buffers.forget)(widen(samples, room), new)
 
 
-def branch_on_prefix(count: Int[Array, ""], levels: int, body: Callable, *operands: Any) -> Any:
-    """body(prefix, *operands) with `prefix` a plain integer equal to `count` (1 .. levels).
+def at(tree: Tree, level: Int[Array, ""]) -> Tree:
+    """What a level has."""
+    return jax.tree.map(lambda leaf: leaf[level], tree)
 
-    One branch per length, of which one runs: only the experts concerned are computed. `count`
-    must come from the round alone; a batched one would turn the switch into a select that runs
-    every branch.
-    """
-    branches = [partial(body, prefix) for prefix in range(1, levels + 1)]
-    return jax.lax.switch(count - 1, branches, *operands)
+
+def put(tree: Tree, level: Int[Array, ""], own: Any) -> Tree:
+    """The same with something else at a level."""
+    return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, own)
 
 
 def of_those_present(
@@ -277,8 +257,7 @@ def of_those_present(
         return jax.vmap(body)(bank, *given)
 
     def one(level: Int[Array, ""], bank: Tree) -> Tree:
-        expert, *own = jax.tree.map(lambda leaf: leaf[level], (bank, *given))
-        return jax.tree.map(lambda all, new: all.at[level].set(new), bank, body(expert, *own))
+        return put(bank, level, body(*at((bank, *given), level)))
 
     return jax.lax.fori_loop(0, present_count, one, bank)
 

@@ -8,7 +8,6 @@ are confessed at their line and listed in docs/deviations.md.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -16,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, experts, intervals, prior
-from fairsaoml.buffers import Buffer, Sizes
+from fairsaoml.buffers import Buffer, Shuffle, Sizes
 from fairsaoml.config import (
     DrawingConfig,
     IntervalConfig,
@@ -26,7 +25,7 @@ from fairsaoml.config import (
     one_of,
     setting,
 )
-from fairsaoml.experts import Bank, Draws
+from fairsaoml.experts import Bank, Draws, Roll, put
 from fairsaoml.primal_dual import (
     Steps,
     lagrangian,
@@ -126,9 +125,7 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
             inner=inner_steps(problem, config, state, levels),
         )
         draws = experts.draw(key, state.samples, batch, roll.awake)
-        meta, pairs = learn(
-            problem, config, state.meta, bank.pair, draws, terms, roll.awake_count
-        )  # lines 15-24
+        meta, pairs = learn(problem, config, state.meta, bank.pair, draws, terms, roll)  # 15-24
         credited, violation = credit(
             problem, config, meta, bank._replace(pair=pairs), draws, terms, roll.present
         )  # lines 25-28
@@ -156,6 +153,11 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
     return Learner(init=init, scores=scores, threshold=threshold, adapt=adapt, step=step, grow=grow)
 
 
+def sizes(config: FairSAOMLConfig) -> Sizes:
+    """Rows per class of the two draws."""
+    return Sizes(support=config.support, query=config.query)
+
+
 def longest(batch: Batch) -> Float[Array, ""]:
     """The largest row norm of a task; padding does not count."""
     return jnp.max(jnp.where(batch.weight > 0, jnp.linalg.norm(batch.x, axis=1), 0.0), initial=0.0)
@@ -181,107 +183,126 @@ def learn(
     pairs: PrimalDual,
     draws: Draws,
     terms: Terms,
-    awake_count: Int[Array, ""],
+    roll: Roll,
 ) -> tuple[PrimalDual, PrimalDual]:
     """N_meta times: awake experts adapt from the meta pair, then the meta pair moves (D17).
 
-    Returns the meta pair and all experts' pairs.
+    Returns the meta pair and all experts' pairs. Experts take turns: only the awake adapt, and one
+    program serves any number of them. The numbers must come from the round alone.
     """
+    judged = META_GRADIENTS[config.meta_gradient]
 
-    def with_awake(awake: int, meta: PrimalDual, pairs: PrimalDual) -> tuple:
-        asleep = experts.after(pairs, awake)
+    def iterate(carry: tuple, iteration: Int[Array, ""]) -> tuple:
+        meta, pairs = carry
 
-        def iterate(carry: tuple, iteration: Int[Array, ""]) -> tuple:
-            meta, _ = carry
-            support = take(buffers.take_support, config, experts.before(draws, awake), iteration)
-            query = take(buffers.take_query, config, draws, iteration)
-            gradient, violation, adapted = META_GRADIENTS[config.meta_gradient](
-                Adaptation(problem, config, terms, support, query), meta, asleep
-            )
-            duals = jnp.concatenate([adapted.dual, asleep.dual])
-            return (meta_step(config, meta, gradient, violation, duals, terms), adapted), None
+        def turn(level: Int[Array, ""]) -> Turn:
+            own = experts.at((draws, terms.weights, terms.inner), level)
+            return Turn(problem, config, terms.deployed, iteration, *own)
 
-        iterations = jnp.arange(config.meta_iterations)
-        start = (meta, experts.before(pairs, awake))
-        (meta, adapted), _ = jax.lax.scan(iterate, start, iterations)
-        return meta, experts.joined(adapted, asleep)
+        def awake(level: Int[Array, ""], found: tuple) -> tuple:
+            gradient, violation, pairs = found
+            slope, own, adapted = judged.awake(turn(level), meta)
+            return add(gradient, slope), violation.at[level].set(own), put(pairs, level, adapted)
 
-    levels = terms.weights.shape[0]
-    return experts.branch_on_prefix(awake_count, levels, with_awake, meta, pairs)
+        def asleep(level: Int[Array, ""], found: tuple) -> tuple:
+            gradient, violation = found
+            slope, own = judged.asleep(turn(level), meta, experts.at(pairs, level))
+            return add(gradient, slope), violation.at[level].set(own)
+
+        nothing = jax.tree.map(jnp.zeros_like, (meta.primal, pairs.dual))
+        *found, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, (*nothing, pairs))
+        gradient, violation = jax.lax.fori_loop(
+            roll.awake_count, roll.present_count, asleep, tuple(found)
+        )
+        return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
+
+    return jax.lax.scan(iterate, (meta, pairs), jnp.arange(config.meta_iterations))[0]
 
 
-def take(window: Callable, config: FairSAOMLConfig, draws: Draws, iteration: Array | int) -> Batch:
-    """The draws of one iteration, level by level."""
-    sizes = Sizes(support=config.support, query=config.query)
-    return jax.vmap(lambda rows, order: window(rows, order, iteration, sizes))(*draws)
+def add(one: Params, other: Params) -> Params:
+    """The sum of two gradients."""
+    return jax.tree.map(jnp.add, one, other)
 
 
-class Adaptation(NamedTuple):
-    """One iteration's bi-level problem: adapt on `support`, be judged on `query`."""
+class Turn(NamedTuple):
+    """One expert's part in an iteration: adapt on its support draw, be judged on its query."""
 
     problem: Problem
     config: FairSAOMLConfig
-    terms: Terms
-    support: Batch  # (awake level, ...)
-    query: Batch  # (level, ...)
+    deployed: Deployed
+    iteration: Int[Array, ""]
+    draws: Draws  # of its own interval
+    weight: Float[Array, ""]
+    steps: Steps
 
     def adapt(self, meta: PrimalDual) -> PrimalDual:
-        """Every awake expert's pair: the base learner from the meta pair (Eq. 10 to 12)."""
-        awake = self.support.y.shape[0]
-        run = partial(run_base_learner, self.problem, times=self.config.inner_steps)
-        return jax.vmap(lambda rows, steps: run(meta, rows, self.terms.deployed, steps))(
-            self.support, experts.before(self.terms.inner, awake)
+        """The expert's pair: the base learner from the meta pair (Eq. 10 to 12)."""
+        support = buffers.take_support(*self.draws, self.iteration, sizes(self.config))
+        times = self.config.inner_steps
+        return run_base_learner(self.problem, meta, support, self.deployed, self.steps, times)
+
+    def judge(self, pair: PrimalDual) -> tuple[Float[Array, ""], Array]:
+        """The weighted Lagrangian of a pair, and its violations."""
+        query = buffers.take_query(*self.draws, self.iteration, sizes(self.config))
+        value, violation = lagrangian(self.problem, pair, query, self.deployed)
+        return self.weight * value, violation
+
+    def slope(self, pair: PrimalDual) -> tuple[Params, Array]:
+        """The gradient of what is judged at a point, and the violations there."""
+        return jax.grad(lambda primal: self.judge(pair._replace(primal=primal)), has_aux=True)(
+            pair.primal
         )
 
-    def judge(self, pairs: PrimalDual, first: int = 0) -> tuple[Float[Array, ""], Array]:
-        """Weighted Lagrangian of experts from level `first` on, and their violations."""
-        value, violation = jax.vmap(
-            lambda pair, rows: lagrangian(self.problem, pair, rows, self.terms.deployed)
-        )(pairs, experts.after(self.query, first, pairs.dual.shape[0]))
-        return jnp.dot(experts.after(self.terms.weights, first, value.shape[0]), value), violation
+
+class MetaGradient(NamedTuple):
+    """Where the gradient of Eq. 14 is taken (D3)."""
+
+    awake: Callable[[Turn, PrimalDual], tuple]  # to gradient, violations, adapted pair
+    asleep: Callable[[Turn, PrimalDual, PrimalDual], tuple]  # to gradient, violations
 
 
-def exact(task: Adaptation, meta: PrimalDual, asleep: PrimalDual) -> tuple:
-    """The gradient through the base learner; sleepers are constants and reach only the dual.
+def through(turn: Turn, meta: PrimalDual) -> tuple:
+    """The gradient through the base learner.
 
-    The experts' duals are the other player's variables: held fixed in the outer Lagrangian,
-    followed inside the base learner.
+    The expert's dual is the other player's variable: held fixed in the outer Lagrangian, followed
+    inside the base learner.
     """
 
     def objective(primal: Params) -> tuple[Float[Array, ""], tuple]:
-        adapted = task.adapt(meta._replace(primal=primal))
-        fixed = adapted._replace(dual=jax.lax.stop_gradient(adapted.dual))
-        value, violation = task.judge(fixed)
-        return value, (adapted, violation)
+        adapted = turn.adapt(meta._replace(primal=primal))
+        value, violation = turn.judge(adapted._replace(dual=jax.lax.stop_gradient(adapted.dual)))
+        return value, (violation, adapted)
 
-    gradient, (adapted, violation) = jax.grad(objective, has_aux=True)(meta.primal)
-    sleeping = task.judge(asleep, first=adapted.dual.shape[0])[1]
-    return gradient, jnp.concatenate([violation, sleeping]), adapted
+    gradient, (violation, adapted) = jax.grad(objective, has_aux=True)(meta.primal)
+    return gradient, violation, adapted
 
 
-def at_points(task: Adaptation, adapted: PrimalDual, sleeping: PrimalDual) -> tuple:
-    """The gradient of the query terms at given points, the base learner being a constant."""
-    points = experts.joined(adapted, sleeping)
-
-    def objective(primal: Params) -> tuple[Float[Array, ""], Array]:
-        return task.judge(points._replace(primal=primal))
-
-    gradients, violation = jax.grad(objective, has_aux=True)(points.primal)
-    return jax.tree.map(lambda leaf: leaf.sum(axis=0), gradients), violation, adapted
+def beyond(turn: Turn, meta: PrimalDual) -> tuple:
+    """The gradient at the adapted point, the base learner being a constant."""
+    adapted = turn.adapt(meta)
+    return *turn.slope(adapted), adapted
 
 
-def first_order(task: Adaptation, meta: PrimalDual, asleep: PrimalDual) -> tuple:
-    """Awake experts at their own theta, sleepers (on their own interval's rows) at the meta one."""
-    here = experts.spread(meta.primal, asleep.dual.shape[0])
-    return at_points(task, task.adapt(meta), asleep._replace(primal=here))
+def as_constant(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
+    """A sleeper reaches only the dual."""
+    return jax.tree.map(jnp.zeros_like, meta.primal), turn.judge(pair)[1]
 
 
-def stale(task: Adaptation, meta: PrimalDual, asleep: PrimalDual) -> tuple:
-    """Every expert at its own theta: unstable, a sleeper's push never changes (D3)."""
-    return at_points(task, task.adapt(meta), asleep)
+def at_meta(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
+    """A sleeper's rows and price, at the meta theta."""
+    return turn.slope(pair._replace(primal=meta.primal))
 
 
-META_GRADIENTS = {"exact": exact, "first-order": first_order, "stale": stale}
+def at_own(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
+    """At a sleeper's own theta: unstable, its push never changes (D3)."""
+    return turn.slope(pair)
+
+
+META_GRADIENTS = {
+    "exact": MetaGradient(awake=through, asleep=as_constant),
+    "first-order": MetaGradient(awake=beyond, asleep=at_meta),
+    "stale": MetaGradient(awake=beyond, asleep=at_own),
+}
 
 
 def meta_step(
@@ -315,7 +336,11 @@ def credit(
     Departs from lines 26 and 27: lambda is the meta one in both terms, so that an expert is not
     credited for a low price. The violations of the meta pair come beside.
     """
-    query = take(buffers.take_query, config, draws, config.meta_iterations)
+
+    def query_of(rows: Buffer, order: Shuffle) -> Batch:
+        return buffers.take_query(rows, order, config.meta_iterations, sizes(config))
+
+    query = jax.vmap(query_of)(*draws)
 
     def judge(primal: Params, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, PrimalDual(primal, meta.dual), rows, terms.deployed)
