@@ -44,10 +44,14 @@ kill: install  ## 200 kills with SIGKILL at random moments, and full disks; abou
 estimators: install  ## scikit-learn's and River's own checks on every class; about 10 minutes
 	$(BIN)/python -m fairsaoml.adapters.checks
 
-bench: install  ## speed and memory as ratios, into docs/benchmarks.md; about 5 minutes
+.venv/peer: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	touch $@
+
+bench: .venv/peer  ## speed and memory as ratios, into docs/benchmarks.md; some 5 minutes
 	$(BIN)/python -m benchmarks --markdown docs/benchmarks.md
 
-bench-full: install  ## the same with more rounds, learners and peers
+bench-full: .venv/peer  ## the same with more rounds, learners and peers
 	$(BIN)/python -m benchmarks --full --markdown docs/benchmarks.md
 
 clean:

@@ -261,7 +261,7 @@ class MetaGradient(NamedTuple):
     asleep: Callable[[Turn, PrimalDual, PrimalDual], tuple]  # to gradient, violations
 
 
-def through(turn: Turn, meta: PrimalDual) -> tuple:
+def through_adapting(turn: Turn, meta: PrimalDual) -> tuple:
     """The gradient through the base learner.
 
     The expert's dual is the other player's variable: held fixed in the outer Lagrangian, followed
@@ -277,7 +277,7 @@ def through(turn: Turn, meta: PrimalDual) -> tuple:
     return gradient, violation, adapted
 
 
-def beyond(turn: Turn, meta: PrimalDual) -> tuple:
+def after_adapting(turn: Turn, meta: PrimalDual) -> tuple:
     """The gradient at the adapted point, the base learner being a constant."""
     adapted = turn.adapt(meta)
     return *turn.slope(adapted), adapted
@@ -299,9 +299,9 @@ def at_own(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
 
 
 META_GRADIENTS = {
-    "exact": MetaGradient(awake=through, asleep=as_constant),
-    "first-order": MetaGradient(awake=beyond, asleep=at_meta),
-    "stale": MetaGradient(awake=beyond, asleep=at_own),
+    "exact": MetaGradient(awake=through_adapting, asleep=as_constant),
+    "first-order": MetaGradient(awake=after_adapting, asleep=at_meta),
+    "stale": MetaGradient(awake=after_adapting, asleep=at_own),
 }
 
 
