@@ -38,15 +38,17 @@ def breakdown(size: Size) -> dict[str, float]:
     given = deployed(state.prior, config.decision)
     arrived = buffers.arrivals(key, batch, config.capacity)
     draws = experts.draw(key, state.samples, batch, roll.awake)
-    sizes = Sizes(support=config.support, query=0)
+    sizes = Sizes(config.support)
+    first = jax.vmap(lambda *own: buffers.take_support(buffers.deal(*own, sizes), 0, sizes))(*draws)
     iterations = jnp.arange(config.meta_iterations)
 
-    def take(draws: Any, iteration: Any) -> Any:
-        return jax.vmap(lambda *own: buffers.take_support(*own, iteration, sizes))(*draws)
+    def take(decks: Any, iteration: Any) -> Any:
+        return jax.vmap(lambda deck: buffers.take_support(deck, iteration, sizes))(decks)
 
     def gather(draws: Any) -> Any:
-        first = take(draws, 0)
-        return jax.lax.scan(lambda _, at: (take(draws, at), None), first, iterations)[0]
+        decks = jax.vmap(lambda *own: buffers.deal(*own, sizes))(*draws)
+        first = take(decks, 0)
+        return jax.lax.scan(lambda _, at: (take(decks, at), None), first, iterations)[0]
 
     def descend(primal: Any, rows: Any) -> Any:
         """The bare model: its loss, the gradient, a step."""
@@ -81,7 +83,7 @@ def breakdown(size: Size) -> dict[str, float]:
                 draws,
             ),
             "gather": call(gather, draws),
-            "model": call(descend, primal, take(draws, 0)),
+            "model": call(descend, primal, first),
             "credit": call(
                 lambda s: mixture.credit(problem, config, s, batch, given, roll.present), state
             ),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairsaoml import buffers, experts, intervals, task_memory, weights
-from fairsaoml.config import LearnerConfig
+from fairsaoml.config import DrawingConfig, LearnerConfig
 from fairsaoml.errors import ConfigError
 from fairsaoml.learners import aod as aod_module
 from fairsaoml.learners import cbce as cbce_module
@@ -79,16 +79,16 @@ def compiled(learner: Learner) -> Callable:
     return jax.jit(learner.step, compiler_options=QUICK)
 
 
-@partial(jax.jit, static_argnums=(2, 3, 4))
-def round_draws(key: Any, batch: Batch, capacity: int, support: int, iterations: int) -> Batch:
-    draws = experts.draw_round(key, batch, capacity)
-    sizes = buffers.Sizes(support=support, query=0)
-    return jax.vmap(lambda n: buffers.take_support(*draws, n, sizes))(jnp.arange(iterations))
+@partial(jax.jit, static_argnums=2)
+def round_draws(key: Any, batch: Batch, config: DrawingConfig) -> Batch:
+    deck, sizes = experts.draw_round(key, batch, config), buffers.Sizes(config.support)
+    iterations = jnp.arange(config.meta_iterations)
+    return jax.vmap(lambda n: buffers.take_support(deck, n, sizes))(iterations)
 
 
-def draws_of(config: LearnerConfig, key: Any, batch: Batch) -> list[Any]:
+def draws_of(config: DrawingConfig, key: Any, batch: Batch) -> list[Any]:
     """The draws that `step` will take with this key, for the oracle."""
-    drawn = round_draws(key, batch, config.capacity, config.support, config.meta_iterations)
+    drawn = round_draws(key, batch, config)
     return [as_batch(level_of(drawn, n)) for n in range(config.meta_iterations)]
 
 

@@ -49,9 +49,9 @@ def sample_of(*tasks, seed=0, capacity=CAPACITY):
 @partial(jax.jit, static_argnames="sizes")
 def draws(sample, iteration, sizes, seed=0):
     """Support and query of an iteration."""
-    order = buffers.shuffle(jax.random.key(seed), sample)
+    deck = buffers.deal(sample, buffers.shuffle(jax.random.key(seed), sample), sizes)
     return tuple(
-        take(sample, order, iteration, sizes) for take in (buffers.take_support, buffers.take_query)
+        take(deck, iteration, sizes) for take in (buffers.take_support, buffers.take_query)
     )
 
 

@@ -209,8 +209,7 @@ def test_pinned_rounds_count_violations_without_a_price_in_a_row():
     assert after(3, [0.5, 0.0], [0.2, 0.1]) == 4  # one of several is enough
 
 
-@pytest.mark.parametrize(("horizon", "computed"), [(None, 3), (16, 5)])
-def test_only_those_who_have_joined_are_computed_for_each_seed(horizon, computed):
+def test_only_those_who_have_joined_are_computed_for_each_seed():
     calls = []
 
     def body(expert, own):
@@ -218,12 +217,11 @@ def test_only_those_who_have_joined_are_computed_for_each_seed(horizon, computed
         return expert + own
 
     def learn(bank, given, count):
-        config = IntervalConfig(base=2, horizon=horizon)
-        return experts.of_those_present(config, count, body, bank, given)
+        return experts.of_those_present(count, body, bank, given)
 
     bank, given = jnp.arange(10.0).reshape(2, 5), jnp.ones((2, 5))
     found = jax.jit(jax.vmap(learn, in_axes=(0, 0, None)))(bank, given, jnp.int32(3))
     jax.effects_barrier()
-    touched = np.arange(5) < computed
+    touched = np.arange(5) < 3
     np.testing.assert_array_equal(found, np.asarray(bank) + touched)
     assert sorted(calls) == sorted(np.asarray(bank)[:, touched].ravel())

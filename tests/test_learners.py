@@ -82,12 +82,13 @@ def meta_after(mode):
     @jax.jit
     def meta_after(weights, samples):
         keys = jax.random.split(jax.random.key(9), LEVELS)
-        draws = experts.Draws(samples, jax.vmap(buffers.shuffle)(keys, samples))
+        orders = jax.vmap(buffers.shuffle)(keys, samples)
+        decks = jax.vmap(partial(buffers.deal, sizes=buffers.Sizes(3, 5)))(samples, orders)
         deployed = prior.deployed(prior.no_prior(), config.decision)
         terms = Terms(weights=weights, deployed=deployed, inner=inner)
         everyone, awake = jnp.ones(LEVELS, bool), jnp.arange(LEVELS) < AWAKE
         roll = experts.Roll(everyone, awake, everyone.sum(), awake.sum())
-        return learn(problem, config, META, PAIRS, draws, terms, roll)[0]
+        return learn(problem, config, META, PAIRS, decks, terms, roll)[0]
 
     return meta_after
 

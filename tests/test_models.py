@@ -1,12 +1,14 @@
 """Models score rows one by one: no row knows of another."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from fairsaoml.config import LearnerConfig
-from fairsaoml.models import logistic, make_model, mlp
+from fairsaoml.models import logistic, make_model, mlp, product
 
 FEATURES = 3
 MODELS = {"logistic": logistic(FEATURES), "mlp": mlp(FEATURES, (4, 2)), "flat": mlp(FEATURES, ())}
@@ -43,6 +45,26 @@ def test_the_mlp_is_its_layers_by_hand():
         value = np.maximum(value @ np.asarray(layer["weight"]) + np.asarray(layer["bias"]), 0)
     by_hand = value @ np.asarray(params[-1]["weight"]) + np.asarray(params[-1]["bias"])
     np.testing.assert_allclose(model.scores(params, X), by_hand[:, 0], rtol=1e-5, atol=1e-6)
+
+
+def test_the_mlps_products_have_the_gradients_of_products_at_every_order():
+    random = np.random.default_rng(1)
+    weight, inside, tilt = (
+        jnp.asarray(random.normal(size=shape), jnp.float32) for shape in [(3, 2), (3, 4), (2, 4)]
+    )
+
+    def slopes(multiply):
+        def value(weight, inside):
+            return jnp.sum(tilt * jnp.tanh(multiply(weight, inside)))
+
+        def steepness(weight, inside):
+            first = jax.grad(value, (0, 1))(weight, inside)
+            return sum(jnp.sum(slope**2) for slope in first)
+
+        return jax.grad(value, (0, 1))(weight, inside), jax.grad(steepness, (0, 1))(weight, inside)
+
+    ours, theirs = slopes(product), slopes(lambda weight, inside: weight.T @ inside)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5), ours, theirs)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -15,9 +15,11 @@ from fairsaoml.types import Batch, Key
 
 __all__ = [
     "Buffer",
+    "Deck",
     "Shuffle",
     "Sizes",
     "arrivals",
+    "deal",
     "empty",
     "everything",
     "forget",
@@ -43,17 +45,28 @@ class Buffer(NamedTuple):
 
 
 class Shuffle(NamedTuple):
-    """A round's random order of a buffer's rows; draws are successive windows of it."""
+    """A round's random order of a buffer's rows."""
 
     slots: Int[Array, "class slot"]  # rows first, empty slots last
     held: Int[Array, "class"]  # how many rows
+
+
+class Deck(NamedTuple):
+    """A buffer's rows laid out in a round's order; draws are successive windows of it.
+
+    Places come last: a window is then copied in long pieces, and is what the models' products want.
+    """
+
+    x: Float[Array, "class feature place"]
+    group: Int[Array, "class attribute place"]
+    held: Int[Array, "class"]
 
 
 class Sizes(NamedTuple):
     """Rows per class of the two disjoint draws of an iteration."""
 
     support: int
-    query: int
+    query: int = 0
 
 
 def empty(capacity: int, features: int, attributes: int) -> Buffer:
@@ -131,60 +144,80 @@ def everything(buffer: Buffer) -> Batch:
         group=buffer.group,
         weight=jnp.isfinite(buffer.priority).astype(jnp.float32),
     )
-    return _flat(whole)
+    return jax.tree.map(
+        lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), whole
+    )
 
 
-def take_support(buffer: Buffer, order: Shuffle, iteration: Iteration, sizes: Sizes) -> Batch:
+def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) -> Deck:
+    """The rows in their order, and again the first ones, for windows that wrap around.
+
+    `once` is a deck for the first iteration's draws alone.
+    """
+    places = jnp.arange(sum(sizes) if once else order.slots.shape[1] + max(sizes))
+    slot = jnp.take_along_axis(order.slots, places % _at_least_one(order.held), axis=1)
+    return Deck(
+        x=jnp.swapaxes(_rows(buffer.x, slot), 1, 2),
+        group=jnp.swapaxes(_rows(buffer.group, slot), 1, 2),
+        held=order.held,
+    )
+
+
+def take_support(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
     """The support draw of an iteration: up to `sizes.support` rows per class.
 
     Each iteration starts where the support of the one before ended and wraps around, so that a
     round sees its sample evenly.
     """
-    supported, _ = _split(order, sizes)
-    return _window(buffer, order, iteration * supported, supported, sizes.support)
+    supported, _ = _split(deck.held, sizes)
+    return _window(deck, iteration * supported, supported, sizes.support)
 
 
-def take_query(buffer: Buffer, order: Shuffle, iteration: Iteration, sizes: Sizes) -> Batch:
+def take_query(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
     """The query draw of an iteration: the rows after its support, disjoint from it."""
-    supported, queried = _split(order, sizes)
-    return _window(buffer, order, (iteration + 1) * supported, queried, sizes.query)
+    supported, queried = _split(deck.held, sizes)
+    return _window(deck, (iteration + 1) * supported, queried, sizes.query)
 
 
-def _split(order: Shuffle, sizes: Sizes) -> tuple[Int[Array, "class"], Int[Array, "class"]]:
+def _split(
+    held: Int[Array, "class"], sizes: Sizes
+) -> tuple[Int[Array, "class"], Int[Array, "class"]]:
     """How many rows of each class the two draws get.
 
     A class that is short shares what it has in proportion: half and half when both ask for the
     same (D20).
     """
     support, query = sizes
-    supported = jnp.minimum(support, -(-order.held * support // (support + query)))
-    return supported, jnp.minimum(query, order.held - supported)
+    supported = jnp.minimum(support, -(-held * support // (support + query)))
+    return supported, jnp.minimum(query, held - supported)
 
 
 def _window(
-    buffer: Buffer,
-    order: Shuffle,
-    first: Int[Array, "class"],
-    filled: Int[Array, "class"],
-    size: int,
+    deck: Deck, first: Int[Array, "class"], filled: Int[Array, "class"], size: int
 ) -> Batch:
-    places = jnp.arange(size)
-    position = (first[:, None] + places) % jnp.maximum(order.held, 1)[:, None]  # (class, size)
-    slot = jnp.take_along_axis(order.slots, position, axis=1)
-    drawn = Batch(
-        x=_rows(buffer.x, slot),
-        y=jnp.broadcast_to(jnp.arange(CLASSES, dtype=jnp.float32)[:, None], slot.shape),
-        group=_rows(buffer.group, slot),
-        weight=(places < filled[:, None]).astype(jnp.float32),
+    start = first % _at_least_one(deck.held)[:, 0]
+
+    def cut(values: Array) -> Array:
+        """(class, ..., place) to rows, classes one after another."""
+        return jnp.concatenate(
+            [
+                jax.lax.dynamic_slice_in_dim(values[label], start[label], size, axis=1)
+                for label in range(CLASSES)
+            ],
+            axis=1,
+        ).T
+
+    return Batch(
+        x=cut(deck.x),
+        y=jnp.repeat(jnp.arange(CLASSES, dtype=jnp.float32), size),
+        group=cut(deck.group),
+        weight=(jnp.arange(size) < filled[:, None]).astype(jnp.float32).reshape(-1),
     )
-    return _flat(drawn)
 
 
-def _flat(batch: Batch) -> Batch:
-    """Classes one after another."""
-    return jax.tree.map(
-        lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), batch
-    )
+def _at_least_one(held: Int[Array, "class"]) -> Int[Array, "class 1"]:
+    """What places are counted modulo."""
+    return jnp.maximum(held, 1)[:, None]
 
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, intervals, weights
-from fairsaoml.buffers import Buffer, Shuffle
+from fairsaoml.buffers import Buffer, Deck, Shuffle, Sizes
 from fairsaoml.config import DrawingConfig, IntervalConfig
 from fairsaoml.fairness import sides
 from fairsaoml.types import Batch, Key, Problem, Schema
@@ -240,21 +240,14 @@ def put(tree: Tree, level: Int[Array, ""], own: Any) -> Tree:
 
 
 def of_those_present(
-    config: IntervalConfig,
-    present_count: Int[Array, ""],
-    body: Callable,
-    bank: Tree,
-    *given: Any,
+    present_count: Int[Array, ""], body: Callable, bank: Tree, *given: Any
 ) -> Tree:
     """body(expert, *given to it) in the place of each expert that is present.
 
-    All levels of a known horizon at once, as one batch. Without a horizon those that have joined,
-    one after another: a program that serves any number of them is compiled in a third of the time
-    that one branch for each number takes, and a late round costs what its levels cost. The number
-    must come from the round alone; a batched one would let every seed wait for the most.
+    One after another: what one expert's steps need stays in the processor's cache, one program
+    serves any number of experts, and a late round costs what its levels cost. The number must come
+    from the round alone; a batched one would let every seed wait for the most.
     """
-    if config.horizon is not None:
-        return jax.vmap(body)(bank, *given)
 
     def one(level: Int[Array, ""], bank: Tree) -> Tree:
         return put(bank, level, body(*at((bank, *given), level)))
@@ -262,8 +255,8 @@ def of_those_present(
     return jax.lax.fori_loop(0, present_count, one, bank)
 
 
-def draw_round(key: Key, batch: Batch, capacity: int) -> Draws:
+def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Deck:
     """The draws of learners without a memory: this round's rows alone, in fresh order."""
     priorities, order = jax.random.split(key)
-    rows = buffers.sample_of(priorities, batch, capacity)
-    return Draws(samples=rows, order=buffers.shuffle(order, rows))
+    rows = buffers.sample_of(priorities, batch, config.capacity)
+    return buffers.deal(rows, buffers.shuffle(order, rows), Sizes(config.support))

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from fairsaoml.config import LearnerConfig
 from fairsaoml.types import Key, Model, Params
 
-__all__ = ["logistic", "make_model", "mlp"]
+__all__ = ["logistic", "make_model", "mlp", "product"]
 
 
 def logistic(features: int) -> Model:
@@ -44,14 +44,36 @@ def mlp(features: int, hidden: tuple[int, ...]) -> Model:
         ]
 
     def scores(params: Params, x: jax.Array) -> jax.Array:
-        *layers, last = params
+        first, *others = params
         # Rows last: the products of a round take a quarter less time than with rows first.
-        inside = x.T
-        for layer in layers:
-            inside = jax.nn.relu(layer["weight"].T @ inside + layer["bias"][:, None])
-        return (last["weight"].T @ inside + last["bias"][:, None])[0]
+        inside = first["weight"].T @ x.T + first["bias"][:, None]
+        for layer in others:
+            inside = product(layer["weight"], jax.nn.relu(inside)) + layer["bias"][:, None]
+        return inside[0]
 
     return Model(init=init, scores=scores)
+
+
+@jax.custom_vjp
+def product(weight: jax.Array, inside: jax.Array) -> jax.Array:
+    """weight.T @ inside, with gradients of the same form.
+
+    JAX's own rule makes the gradient for `inside` with rows first and turns it around, which takes
+    several times as long for matrices of this size.
+    """
+    return weight.T @ inside
+
+
+def _product(weight: jax.Array, inside: jax.Array) -> tuple[jax.Array, tuple]:
+    return product(weight, inside), (weight, inside)
+
+
+def _slopes(given: tuple, slope: jax.Array) -> tuple[jax.Array, jax.Array]:
+    weight, inside = given
+    return product(inside.T, slope.T), product(weight.T, slope)
+
+
+product.defvjp(_product, _slopes)
 
 
 def make_model(config: LearnerConfig, features: int) -> Model:

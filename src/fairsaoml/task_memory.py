@@ -73,8 +73,8 @@ def take(draws: TaskDraws, iteration: Int[Array, ""], sizes: Sizes) -> tuple[Bat
     task = _task(draws.memory, draws.chosen[iteration])
     order = jax.tree.map(lambda leaf: leaf[iteration], draws.order)
     # The order is this iteration's own, so its draws are the first windows of it.
-    support = buffers.take_support(task, order, 0, sizes)
-    return support, buffers.take_query(task, order, 0, sizes)
+    deck = buffers.deal(task, order, sizes, once=True)
+    return buffers.take_support(deck, 0, sizes), buffers.take_query(deck, 0, sizes)
 
 
 def remember(draws: TaskDraws) -> TaskMemory:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, experts, intervals, prior
-from fairsaoml.buffers import Buffer, Shuffle, Sizes
+from fairsaoml.buffers import Buffer, Deck, Sizes
 from fairsaoml.config import (
     DrawingConfig,
     IntervalConfig,
@@ -25,7 +25,7 @@ from fairsaoml.config import (
     one_of,
     setting,
 )
-from fairsaoml.experts import Bank, Draws, Roll, put
+from fairsaoml.experts import Bank, Roll, put
 from fairsaoml.primal_dual import (
     Steps,
     lagrangian,
@@ -125,9 +125,10 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
             inner=inner_steps(problem, config, state, levels),
         )
         draws = experts.draw(key, state.samples, batch, roll.awake)
-        meta, pairs = learn(problem, config, state.meta, bank.pair, draws, terms, roll)  # 15-24
+        decks = jax.lax.map(lambda own: buffers.deal(own[0], own[1], sizes(config)), draws)
+        meta, pairs = learn(problem, config, state.meta, bank.pair, decks, terms, roll)  # 15-24
         credited, violation = credit(
-            problem, config, meta, bank._replace(pair=pairs), draws, terms, roll.present
+            problem, config, meta, bank._replace(pair=pairs), decks, terms, roll.present
         )  # lines 25-28
         # An empty task is counted and wakes levels, but teaches nothing (D20).
         meta, bank = experts.choose(batch.weight.sum() > 0, (meta, credited), (state.meta, bank))
@@ -181,7 +182,7 @@ def learn(
     config: FairSAOMLConfig,
     meta: PrimalDual,
     pairs: PrimalDual,
-    draws: Draws,
+    decks: Deck,
     terms: Terms,
     roll: Roll,
 ) -> tuple[PrimalDual, PrimalDual]:
@@ -196,7 +197,7 @@ def learn(
         meta, pairs = carry
 
         def turn(level: Int[Array, ""]) -> Turn:
-            own = experts.at((draws, terms.weights, terms.inner), level)
+            own = experts.at((decks, terms.weights, terms.inner), level)
             return Turn(problem, config, terms.deployed, iteration, *own)
 
         def awake(level: Int[Array, ""], found: tuple) -> tuple:
@@ -231,19 +232,19 @@ class Turn(NamedTuple):
     config: FairSAOMLConfig
     deployed: Deployed
     iteration: Int[Array, ""]
-    draws: Draws  # of its own interval
+    deck: Deck  # of its own interval's sample
     weight: Float[Array, ""]
     steps: Steps
 
     def adapt(self, meta: PrimalDual) -> PrimalDual:
         """The expert's pair: the base learner from the meta pair (Eq. 10 to 12)."""
-        support = buffers.take_support(*self.draws, self.iteration, sizes(self.config))
+        support = buffers.take_support(self.deck, self.iteration, sizes(self.config))
         times = self.config.inner_steps
         return run_base_learner(self.problem, meta, support, self.deployed, self.steps, times)
 
     def judge(self, pair: PrimalDual) -> tuple[Float[Array, ""], Array]:
         """The weighted Lagrangian of a pair, and its violations."""
-        query = buffers.take_query(*self.draws, self.iteration, sizes(self.config))
+        query = buffers.take_query(self.deck, self.iteration, sizes(self.config))
         value, violation = lagrangian(self.problem, pair, query, self.deployed)
         return self.weight * value, violation
 
@@ -327,7 +328,7 @@ def credit(
     config: FairSAOMLConfig,
     meta: PrimalDual,
     bank: Bank,
-    draws: Draws,
+    decks: Deck,
     terms: Terms,
     present: Bool[Array, "level"],
 ) -> tuple[Bank, Float[Array, "constraint"]]:
@@ -337,10 +338,10 @@ def credit(
     credited for a low price. The violations of the meta pair come beside.
     """
 
-    def query_of(rows: Buffer, order: Shuffle) -> Batch:
-        return buffers.take_query(rows, order, config.meta_iterations, sizes(config))
+    def query_of(deck: Deck) -> Batch:
+        return buffers.take_query(deck, config.meta_iterations, sizes(config))
 
-    query = jax.vmap(query_of)(*draws)
+    query = jax.vmap(query_of)(decks)
 
     def judge(primal: Params, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, PrimalDual(primal, meta.dual), rows, terms.deployed)

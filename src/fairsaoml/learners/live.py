@@ -98,18 +98,19 @@ def learn(
     present_count: Int[Array, ""],
 ) -> Expert:
     """Every expert present takes primal-dual steps on draws from its own interval's sample."""
-    sizes = Sizes(support=config.support, query=0)
+    sizes = Sizes(config.support)
 
     def learn_one(expert: Expert, mine: Draws) -> Expert:
         uncertain = uncertainty(problem, buffers.everything(mine.samples))
+        deck = buffers.deal(*mine, sizes)
 
         def iterate(expert: Expert, iteration: Array) -> tuple[Expert, None]:
-            rows = buffers.take_support(*mine, iteration, sizes)
+            rows = buffers.take_support(deck, iteration, sizes)
             return take_step(problem, config, expert, rows, deployed, uncertain), None
 
         return jax.lax.scan(iterate, expert, jnp.arange(config.meta_iterations))[0]
 
-    return experts.of_those_present(config, present_count, learn_one, pairs, draws)
+    return experts.of_those_present(present_count, learn_one, pairs, draws)
 
 
 def take_step(

@@ -125,7 +125,7 @@ def newton(problem: Problem, config: NewtonConfig) -> Learner:
         def solve_one(expert: Expert) -> Expert:
             return solve(problem, config, expert, batch, deployed)
 
-        return experts.of_those_present(config, roll.present_count, solve_one, pairs), samples
+        return experts.of_those_present(roll.present_count, solve_one, pairs), samples
 
     def adapt(pairs: Expert, samples: tuple, support: Batch, deployed: Deployed) -> Expert:
         solved = jax.vmap(lambda expert: solve(problem, config, expert, support, deployed))(pairs)

@@ -13,9 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml import buffers, experts, prior
-from fairsaoml.buffers import Sizes
+from fairsaoml.buffers import Deck, Sizes
 from fairsaoml.config import DrawingConfig
-from fairsaoml.experts import Draws
 from fairsaoml.primal_dual import move, project
 from fairsaoml.prior import Prior
 from fairsaoml.skeletons.deployed import decision_by
@@ -83,9 +82,9 @@ def averaged(problem: Problem, config: DrawingConfig, rules: Rules) -> Learner:
 
     def step(key: Key, round: Round, old: State, batch: Batch) -> tuple[State, RoundInfo]:
         levels = old.weights.shape[0]
-        draws = experts.draw_round(key, batch, config.capacity)
-        credit = rules.credit(old.credit, gains(problem, config, old, draws))
-        primal = learn(problem, config, old.primal, draws, rules.steps(round, levels))
+        deck = experts.draw_round(key, batch, config)
+        credit = rules.credit(old.credit, gains(problem, config, old, deck))
+        primal = learn(problem, config, old.primal, deck, rules.steps(round, levels))
         # An empty task is counted and ends intervals, but teaches nothing (D20).
         primal, credit = experts.choose(
             batch.weight.sum() > 0, (primal, credit), (old.primal, old.credit)
@@ -128,7 +127,7 @@ def averaged(problem: Problem, config: DrawingConfig, rules: Rules) -> Learner:
 
 
 def gains(
-    problem: Problem, config: DrawingConfig, state: State, draws: Draws
+    problem: Problem, config: DrawingConfig, state: State, deck: Deck
 ) -> Float[Array, "draw level"]:
     """Loss of the average minus loss of each expert, on every draw, before anyone learns from it.
 
@@ -138,7 +137,7 @@ def gains(
     average = experts.mixture(state.weights, state.primal)
 
     def on_draw(iteration: Int[Array, ""]) -> PerLevel:
-        rows = draw_rows(config, draws, iteration)
+        rows = buffers.take_support(deck, iteration, Sizes(config.support))
 
         def loss(primal: Params) -> Float[Array, ""]:
             return problem.loss(problem.model.scores(primal, rows.x), rows)
@@ -150,12 +149,13 @@ def gains(
 
 
 def learn(
-    problem: Problem, config: DrawingConfig, primal: Params, draws: Draws, steps: PerLevel
+    problem: Problem, config: DrawingConfig, primal: Params, deck: Deck, steps: PerLevel
 ) -> Params:
     """Every expert descends the loss of every draw, with its own step size."""
 
     def once(primal: Params, iteration: Int[Array, ""]) -> tuple[Params, None]:
-        return descend(problem, config, primal, draw_rows(config, draws, iteration), steps), None
+        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        return descend(problem, config, primal, rows, steps), None
 
     return jax.lax.scan(once, primal, jnp.arange(config.meta_iterations))[0]
 
@@ -172,12 +172,6 @@ def descend(
         return project(move(primal, jax.grad(loss)(primal), step), config.radius)
 
     return jax.vmap(one)(primal, steps)
-
-
-def draw_rows(config: DrawingConfig, draws: Draws, iteration: Int[Array, ""]) -> Batch:
-    """One draw of this round's rows."""
-    sizes = Sizes(support=config.support, query=0)
-    return buffers.take_support(draws.samples, draws.order, iteration, sizes)
 
 
 def renew(fresh: Presence, old: Any, new: Any) -> Any:

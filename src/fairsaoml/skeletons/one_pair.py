@@ -11,9 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from fairsaoml import buffers, experts, prior
-from fairsaoml.buffers import Sizes
+from fairsaoml.buffers import Deck, Sizes
 from fairsaoml.config import DrawingConfig
-from fairsaoml.experts import Draws
 from fairsaoml.primal_dual import evaluate, start
 from fairsaoml.prior import Deployed, Prior
 from fairsaoml.skeletons.deployed import alone, decision_by
@@ -53,8 +52,8 @@ def one_pair(problem: Problem, config: DrawingConfig, move: Move) -> Learner:
     def step(key: Key, round: Int[Array, ""], old: State, batch: Batch) -> tuple[State, RoundInfo]:
         seen = prior.observe(old.prior, batch, config.prior_discount)
         deployed = prior.deployed(seen, config.decision)
-        draws = experts.draw_round(key, batch, config.capacity)
-        pair = learn(config, move, round, old.pair, draws, deployed)
+        deck = experts.draw_round(key, batch, config)
+        pair = learn(config, move, round, old.pair, deck, deployed)
         pair = experts.choose(batch.weight.sum() > 0, pair, old.pair)  # D20
         _, violation = evaluate(problem, pair.primal, batch, deployed)
         pinned = experts.pinned_rounds(old.pinned, pair.dual, violation)
@@ -72,14 +71,13 @@ def learn(
     move: Move,
     round: Int[Array, ""],
     pair: PrimalDual,
-    draws: Draws,
+    deck: Deck,
     deployed: Deployed,
 ) -> PrimalDual:
     """`meta_iterations` moves, each on its own draw of this round's rows."""
-    sizes = Sizes(support=config.support, query=0)
 
     def once(pair: PrimalDual, iteration: Int[Array, ""]) -> tuple[PrimalDual, None]:
-        rows = buffers.take_support(draws.samples, draws.order, iteration, sizes)
+        rows = buffers.take_support(deck, iteration, Sizes(config.support))
         return move(round, pair, rows, deployed), None
 
     return jax.lax.scan(once, pair, jnp.arange(config.meta_iterations))[0]
