@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.measure import Measured
 from fairsaoml.errors import FairSAOMLError
 from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.files import write_json, write_text
 
 MODULES = (
@@ -47,6 +48,7 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="puts its table into a page")
     asked = parser.parse_args()
     use_cache()
+    one_thread()
     parts = []
     for part in measured(asked.only, asked.full):
         parts.append(part)

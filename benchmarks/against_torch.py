@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks import workload
-from benchmarks.measure import Measured, at_least, taking_turns
+from benchmarks.measure import STEADY, Measured, at_least, taking_turns
 from benchmarks.workload import LARGE, SMALL, Game, Size
 
 __all__ = ["measure"]
@@ -50,7 +50,7 @@ def of_round(size: Size, kind: str, when: str, full: bool) -> Measured:
     for style, peer in peers.items():
         for threads in THREADS:
             contenders[f"{style}, {threads} threads"] = partial(on_threads, threads, peer, round)
-    seconds = taking_turns(contenders, turns=TURNS_IN_FULL if full else TURNS)
+    seconds = taking_turns(contenders, turns=TURNS_IN_FULL if full else TURNS, steady=STEADY)
     ours = seconds.pop("ours")
     best = min(seconds, key=seconds.__getitem__)
     return Measured(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import workload
-from benchmarks.measure import Measured, at_most, taking_turns
+from benchmarks.measure import STEADY, Measured, at_most, taking_turns
 from benchmarks.workload import Game, Size
 
 __all__ = ["Product", "measure", "products"]
@@ -152,7 +152,7 @@ def of_round(size: Size, kind: str, full: bool) -> Measured:
     game = Game(size, kind)
     counted = products(size, kind, game.config.meta_iterations)
     contenders = {"ours": partial(game.play, size.typical)} | multipliers(counted)
-    seconds = taking_turns(contenders, turns=TURNS_IN_FULL if full else TURNS)
+    seconds = taking_turns(contenders, turns=TURNS_IN_FULL if full else TURNS, steady=STEADY)
     ours = seconds.pop("ours")
     best = min(seconds, key=seconds.__getitem__)
     return Measured(

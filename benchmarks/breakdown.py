@@ -18,6 +18,7 @@ from benchmarks.workload import LARGE, SMALL, Game, Size, round_key
 from fairsaoml import buffers, experts
 from fairsaoml.buffers import Sizes
 from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.learners import live
 from fairsaoml.prior import deployed
 from fairsaoml.report.bars import Bar, bars
@@ -109,6 +110,7 @@ def breakdown(size: Size) -> dict[str, float]:
 def main() -> None:
     """Print the pieces; draw them where a picture is asked for."""
     use_cache()
+    one_thread()
     found = {size.name: breakdown(size) for size in (SMALL, LARGE)}
     columns = {}
     for name, pieces in found.items():

@@ -14,6 +14,7 @@ from fairsaoml.cli.settings import parse_settings
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.metrics import add, counts_from_json, figures
 from fairsaoml.evaluate.prequential import prequential
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.spec import Game, RunSpec
 
 WITHIN = 0.05
@@ -50,6 +51,7 @@ def main(learner: str, generators: range, settings: dict[str, Any]) -> None:
             stream_settings={"generator": generator},
             learner_settings=settings,
         )
+        one_thread()
         game = Game.of(spec)
         played = prequential(game.stream, game.learner, game.problem, spec.seeds)
         records = [record for round in played for record in round.records]

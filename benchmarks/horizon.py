@@ -23,7 +23,7 @@ BASE = 2
 def measure(full: bool) -> list[Measured]:
     """Ours, which all have experts on intervals."""
     rows = made_rows(SMALL, CYCLE)
-    return [of_learner(learner, rows, turns=20 if full else 6) for learner in LEARNERS]
+    return [of_learner(learner, rows, turns=20 if full else 3) for learner in LEARNERS]
 
 
 def of_learner(learner: str, rows: Rows, turns: int) -> Measured:

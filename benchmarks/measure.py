@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-__all__ = ["Goal", "Measured", "at_least", "at_most", "taking_turns"]
+__all__ = ["STEADY", "Goal", "Measured", "at_least", "at_most", "taking_turns"]
+
+STEADY = 3  # calls in a row, of which the last is a steady one
 
 
 class Goal(NamedTuple):
@@ -54,16 +56,26 @@ def at_most(bound: float) -> Goal:
 
 
 def taking_turns(
-    contenders: Mapping[str, Callable[[], object]], *, turns: int = 20, warmup: int = 2
+    contenders: Mapping[str, Callable[[], object]],
+    *,
+    turns: int = 20,
+    warmup: int = 2,
+    steady: int = 1,
 ) -> dict[str, float]:
-    """Median seconds of each contender; they take turns, so that noise meets all alike."""
+    """Median seconds of each contender; they take turns, so that noise meets all alike.
+
+    With `steady` > 1 a turn is so many calls in a row and the last of them counts: what a call
+    takes after others of its own kind, not after another's that left caches and threads to it.
+    """
     for call in contenders.values():
         for _ in range(warmup):
             call()
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(turns):
         for name, call in contenders.items():
-            begun = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - begun)
+            for _ in range(steady):
+                begun = time.perf_counter()
+                call()
+                taken = time.perf_counter() - begun
+            seconds[name].append(taken)
     return {name: statistics.median(taken) for name, taken in seconds.items()}

@@ -18,7 +18,7 @@ from benchmarks.measure import Measured, at_most
 __all__ = ["measure"]
 
 EARLY, LATE = 200, 10_000
-FEW_LATE = 2_000  # rounds, in the quick form, of learners that are not the default
+FEW_LATE = 1_000  # rounds, in the quick form, of learners that are not the default
 LEARNERS = ("fairsaoml-live", "fairsaoml", "fairsaoml-newton")
 TINY = {"model": "logistic", "capacity": 16, "support": 4, "meta_iterations": 2}
 MEGA = 1024 * 1024

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.measure import Measured, at_least, taking_turns
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import prequential
-from fairsaoml.experiments.engine import limit_threads
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.spec import Game, RunSpec
 
 __all__ = ["measure"]
@@ -33,7 +33,9 @@ def of_learner(learner: str) -> list[Measured]:
     """What `run` does by default, and the best that could be done."""
     shares = [SEEDS[first::PROCESSES] for first in range(PROCESSES)]
     with ExitStack() as stack:
-        workers = [stack.enter_context(Worker(learner, share)) for share in shares]
+        alone, together, *workers = (
+            stack.enter_context(Worker(learner, seeds)) for seeds in (SEEDS[:1], SEEDS, *shares)
+        )
 
         def by_processes() -> None:
             for worker in workers:
@@ -43,8 +45,8 @@ def of_learner(learner: str) -> list[Measured]:
 
         seconds = taking_turns(
             {
-                "one seed": rounds_of(learner, SEEDS[:1]),
-                "together": rounds_of(learner, SEEDS),
+                "one seed": alone.play,
+                "together": together.play,
                 "two processes": by_processes,
             },
             turns=ROUNDS,
@@ -99,9 +101,13 @@ class Worker:
     def finish(self) -> None:
         self._pipe.recv()
 
+    def play(self) -> None:
+        self.begin()
+        self.finish()
+
 
 def _work(pipe: Connection, learner: str, seeds: Sequence[int]) -> None:
-    limit_threads()
+    one_thread()
     use_cache()
     play = rounds_of(learner, seeds)
     while pipe.recv():

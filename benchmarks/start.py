@@ -94,10 +94,12 @@ def as_run(learner: str) -> Callable[[], object]:
     """The next round of five seeds."""
     from fairsaoml.evaluate.compilation import use_cache
     from fairsaoml.evaluate.prequential import prequential
+    from fairsaoml.evaluate.threads import one_thread
     from fairsaoml.runs.spec import Game, RunSpec
 
     use_cache()
     spec = RunSpec(stream="synthetic", learner=learner)
+    one_thread()
     game = Game.of(spec)
     rounds = prequential(game.stream, game.learner, game.problem, spec.seeds)
     return lambda: next(rounds)

@@ -198,13 +198,16 @@ def test_a_table_of_ones_own_needs_a_path_that_every_worker_understands(tmp_path
         run_all(jobs_in(tmp_path, [spec]), engine="dask", address="tcp://127.0.0.1:1")
 
 
-def test_workers_hold_xla_to_one_thread_unless_told_otherwise(monkeypatch):
+@pytest.mark.parametrize("told", ["PJRT_NPROC", "NPROC"])
+def test_workers_hold_xla_to_one_thread_unless_told_otherwise(monkeypatch, told):
     monkeypatch.delenv("NPROC", raising=False)
-    local_engine.limit_threads()
-    assert os.environ["NPROC"] == "1"
-    monkeypatch.setenv("NPROC", "3")
-    local_engine.limit_threads()
-    assert os.environ["NPROC"] == "3"
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
+    local_engine.one_thread()
+    assert os.environ.pop("PJRT_NPROC") == "1"
+    monkeypatch.setenv(told, "3")
+    local_engine.one_thread()
+    assert os.environ[told] == "3"
+    assert os.environ.get("PJRT_NPROC") in (None, "3")
 
 
 @pytest.mark.parametrize(

@@ -128,16 +128,6 @@ def give_up(job: Job) -> RunError:
     )
 
 
-def limit_threads() -> None:
-    """Let XLA use one thread, if it was not told otherwise: for workers that share a machine.
-
-    It is read when the first program is made. A round of tiny matrices costs the same time of the
-    processor with more threads (measured: 0.50 s against 0.50 s for ten seeds); but compiling with
-    as many threads as there are cores crowds out the other worker.
-    """
-    os.environ.setdefault("NPROC", "1")
-
-
 def _clear(jobs: Sequence[Job]) -> None:
     """Remove the runs in the folders, once it is known that new ones can begin."""
     for job in jobs:

@@ -13,6 +13,7 @@ from typing import Any
 from fairsaoml.errors import RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import prequential
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.experiments.paper import digest
 from fairsaoml.runs.files import read_json, write_json
 from fairsaoml.runs.spec import Game, RunSpec
@@ -37,6 +38,7 @@ def measured(spec: RunSpec, file: Path, *, force: bool = False) -> dict[str, Any
     if file.exists() and not force:
         return read_json(file)
     use_cache()
+    one_thread()
     begun = time.perf_counter()
     game = Game.of(spec)
     rounds = [

@@ -33,7 +33,7 @@ from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.metrics import count, counts_to_json
 from fairsaoml.evaluate.prequential import all_rounds, play_rounds, rounds_of, run_keys
 from fairsaoml.evaluate.round import Outcome
-from fairsaoml.experiments.engine import limit_threads
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.experiments.search_space import Space, space_for
 from fairsaoml.experiments.tuned_file import save_settings
 from fairsaoml.experiments.tuning import GOAL, RULE, Objective, Trial, choose, front, tune
@@ -273,8 +273,6 @@ def tune_learner(
         )
     folder.mkdir(parents=True, exist_ok=True)
     address = storage or f"sqlite:///{(folder / DATABASE).absolute()}"
-    if jobs > 1:
-        limit_threads()
     search = _search(spec, address, trials, on_trial)
     with _workers(jobs - 1, spec, address, trials):
         search()
@@ -294,6 +292,7 @@ def _search(
 ) -> Callable[[], list[Trial]]:
     """Go on with the study of a spec; calls share what they compile."""
     use_cache()
+    one_thread()
     return partial(
         tune,
         learner_objective(spec, spec.parts()),
@@ -335,7 +334,6 @@ def _work(spec: TuningSpec, address: str, trials: int) -> None:
     """A worker's life. It ends with the process that it works for, at the latest after a trial."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the one it works for
-    limit_threads()
     boss = multiprocessing.parent_process()
 
     def look_up(trial: Trial) -> None:

@@ -17,6 +17,7 @@ from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import first_states, prequential, run_keys
 from fairsaoml.evaluate.records import Played
 from fairsaoml.evaluate.summary import summarise
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fairsaoml.runs.files import read_json, write_json
 from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
@@ -98,6 +99,7 @@ def run(
 ) -> dict[str, Any]:
     """Play a spec into a folder and return its summary."""
     use_cache()
+    one_thread()
     game = Game.of(spec)
     with _writing(folder):
         prepare(folder, force=force)
@@ -108,6 +110,7 @@ def run(
 def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
     """Go on with a run where its last checkpoint left it."""
     use_cache()
+    one_thread()
     spec = load_spec(folder)
     if is_finished(folder):
         return read_json(folder / SUMMARY)

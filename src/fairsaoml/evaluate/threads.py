@@ -1,0 +1,16 @@
+"""One thread for XLA: what a round consists of is too small to be worth splitting."""
+
+import os
+
+__all__ = ["one_thread"]
+
+
+def one_thread() -> None:
+    """Let XLA compute on one thread, if it was not told otherwise.
+
+    Called by runs and their workers, never at import; it is read when JAX first computes. Split
+    between two threads a large round takes half as long again (docs/performance.md), and workers
+    that share a machine would be in each other's way.
+    """
+    if "NPROC" not in os.environ:
+        os.environ.setdefault("PJRT_NPROC", "1")
