@@ -35,8 +35,13 @@ class Programs(NamedTuple):
 
     learner: Learner
     init: Callable[[np.uint32], State]
-    step: Callable[[np.uint32, np.int32, State, Batch], tuple[State, RoundInfo]]
-    scores: Callable[[State, Any], tuple[Any, Any]]  # calibrated logits, and the threshold
+    step: Any  # (seed, round, state, batch) to state and info
+    scores: Any  # (state, x) to calibrated logits, and the threshold
+
+    def outgrown(self) -> None:
+        """Drop the programs for less room: some forty megabytes that nobody needs again."""
+        self.step.clear_cache()
+        self.scores.clear_cache()
 
 
 class OnlineLearner(Saveable):
@@ -87,6 +92,8 @@ class OnlineLearner(Saveable):
         for words in task.warnings:
             warnings.warn(words, stacklevel=2)
         state = self._programs.learner.grow(self._state, round)
+        if state is not self._state:
+            self._programs.outgrown()
         state, info = self._programs.step(
             np.uint32(self.seed), np.int32(round), state, _batch(task)
         )
