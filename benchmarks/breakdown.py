@@ -41,25 +41,30 @@ def breakdown(size: Size) -> dict[str, float]:
     draws = experts.draw(key, state.samples, batch, roll.awake)
     sizes = Sizes(config.support)
     first = jax.vmap(lambda *own: buffers.take_support(buffers.deal(*own, sizes), 0, sizes))(*draws)
+    first = first._replace(x=jnp.swapaxes(first.x, 1, 2))
     iterations = jnp.arange(config.meta_iterations)
 
-    def take(decks: Any, iteration: Any) -> Any:
-        return jax.vmap(lambda deck: buffers.take_support(deck, iteration, sizes))(decks)
+    def each(piece: Callable) -> Callable:
+        """Level after level, as the round does it."""
+        return lambda *given: jax.lax.map(lambda own: piece(*own), given)
 
-    def gather(draws: Any) -> Any:
-        decks = jax.vmap(lambda *own: buffers.deal(*own, sizes))(*draws)
-        first = take(decks, 0)
-        return jax.lax.scan(lambda _, at: (take(decks, at), None), first, iterations)[0]
+    def gather(samples: Any, order: Any) -> Any:
+        deck = buffers.deal(samples, order, sizes)
+
+        def take(_: Any, iteration: Any) -> Any:
+            return buffers.take_support(deck, iteration, sizes).x.T, None
+
+        return jax.lax.scan(take, buffers.take_support(deck, 0, sizes).x.T, iterations)[0]
 
     def descend(primal: Any, rows: Any) -> Any:
-        """The bare model: its loss, the gradient, a step."""
+        """The bare model: its loss, the gradient, a step. Rows come as they lie in a deck, last."""
 
-        def loss(primal: Any, rows: Any) -> Any:
-            return problem.loss(problem.model.scores(primal, rows.x), rows)
+        def loss(primal: Any) -> Any:
+            return problem.loss(problem.model.scores(primal, rows.x.T), rows)
 
         def step(primal: Any, _: Any) -> Any:
-            gradient = jax.vmap(jax.grad(loss))(primal, rows)
-            return jax.tree.map(lambda old, slope: old - 0.1 * slope, primal, gradient), None
+            slopes = jax.grad(loss)(primal)
+            return jax.tree.map(lambda old, slope: old - 0.1 * slope, primal, slopes), None
 
         return jax.lax.scan(step, primal, iterations)[0]
 
@@ -83,8 +88,8 @@ def breakdown(size: Size) -> dict[str, float]:
                 state.bank.pair,
                 draws,
             ),
-            "gather": call(gather, draws),
-            "model": call(descend, primal, first),
+            "gather": call(each(gather), *draws),
+            "model": call(each(descend), primal, first),
             "credit": call(
                 lambda s: mixture.credit(problem, config, s, batch, given, roll.present), state
             ),
