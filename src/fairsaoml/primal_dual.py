@@ -146,6 +146,8 @@ def run_base_learner(
     def once(pair: PrimalDual, _: None) -> tuple[PrimalDual, None]:
         return primal_dual_step(problem, pair, support, deployed, steps), None
 
+    if times == 1:  # a loop takes half a second to be differentiated, even one of a single step
+        return once(pair, None)[0]
     return jax.lax.scan(once, pair, None, length=times)[0]
 
 
