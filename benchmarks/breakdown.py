@@ -1,8 +1,8 @@
 """`python -m benchmarks.breakdown [PICTURE]`: where the time of a round of `fairsaoml-live` goes.
 
 Each piece of the round is compiled and timed alone, all taking turns. Pieces that are not functions
-of their own are differences: the constraints are what learning costs beyond its draws and its
-bare model, the rest is what the round costs beyond its pieces.
+of their own are differences: draws and constraints are what learning costs beyond the bare model,
+the rest is what the round costs beyond its pieces.
 """
 
 import sys
@@ -48,14 +48,6 @@ def breakdown(size: Size) -> dict[str, float]:
         """Level after level, as the round does it."""
         return lambda *given: jax.lax.map(lambda own: piece(*own), given)
 
-    def gather(samples: Any, order: Any) -> Any:
-        deck = buffers.deal(samples, order, sizes)
-
-        def take(_: Any, iteration: Any) -> Any:
-            return buffers.take_support(deck, iteration, sizes).x.T, None
-
-        return jax.lax.scan(take, buffers.take_support(deck, 0, sizes).x.T, iterations)[0]
-
     def descend(primal: Any, rows: Any) -> Any:
         """The bare model: its loss, the gradient, a step. Rows come as they lie in a deck, last."""
 
@@ -88,7 +80,6 @@ def breakdown(size: Size) -> dict[str, float]:
                 state.bank.pair,
                 draws,
             ),
-            "gather": call(each(gather), *draws),
             "model": call(each(descend), primal, first),
             "credit": call(
                 lambda s: mixture.credit(problem, config, s, batch, given, roll.present), state
@@ -99,8 +90,7 @@ def breakdown(size: Size) -> dict[str, float]:
     ms = {name: 1e3 * taken for name, taken in seconds.items()}
     parts = {
         "the model: scores and gradients": ms["model"],
-        "constraints, prices, projection": max(ms["learn"] - ms["model"] - ms["gather"], 0.0),
-        "rows of the draws": ms["gather"],
+        "draws, constraints, prices": max(ms["learn"] - ms["model"], 0.0),
         "keeping samples": ms["keep"],
         "a fresh order": ms["order"],
         "credit": ms["credit"],

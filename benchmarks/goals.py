@@ -42,6 +42,7 @@ def recovery(records: Records, rounds: range, goal: dict[str, Any]) -> int | Non
 def main(learner: str, generators: range, settings: dict[str, Any]) -> None:
     """One line per generator and domain."""
     use_cache()
+    one_thread()
     print("| generator | domain | accuracy | below best fair | DP | EO | back in round |")
     print("|---|---|---|---|---|---|---|")
     for generator in generators:
@@ -51,7 +52,6 @@ def main(learner: str, generators: range, settings: dict[str, Any]) -> None:
             stream_settings={"generator": generator},
             learner_settings=settings,
         )
-        one_thread()
         game = Game.of(spec)
         played = prequential(game.stream, game.learner, game.problem, spec.seeds)
         records = [record for round in played for record in round.records]

@@ -10,7 +10,7 @@ import pytest
 
 import tiny
 from fairsaoml.errors import ConfigError, DataError, RunError
-from fairsaoml.experiments import local_engine
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.experiments.engine import LOSSES, Job, run_all
 from fairsaoml.runs.runner import Interrupted, is_finished, run
 
@@ -199,13 +199,13 @@ def test_a_table_of_ones_own_needs_a_path_that_every_worker_understands(tmp_path
 
 
 @pytest.mark.parametrize("told", ["PJRT_NPROC", "NPROC"])
-def test_workers_hold_xla_to_one_thread_unless_told_otherwise(monkeypatch, told):
+def test_runs_hold_xla_to_one_thread_unless_told_otherwise(monkeypatch, told):
     monkeypatch.delenv("NPROC", raising=False)
     monkeypatch.delenv("PJRT_NPROC", raising=False)
-    local_engine.one_thread()
+    one_thread()
     assert os.environ.pop("PJRT_NPROC") == "1"
     monkeypatch.setenv(told, "3")
-    local_engine.one_thread()
+    one_thread()
     assert os.environ[told] == "3"
     assert os.environ.get("PJRT_NPROC") in (None, "3")
 

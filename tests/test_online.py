@@ -209,3 +209,12 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     save_checkpoint(tmp_path / "checkpoint", 1, {"x": np.ones(1)}, {})  # a run's
     with pytest.raises(RunError, match=r"found 'manifest\.json'"):
         model.save(tmp_path / "checkpoint")
+
+
+def test_programs_for_less_room_are_dropped_once_they_are_outgrown():
+    model = online(horizon=None)
+    model.learn(TASKS[0])
+    model.round = 256  # the last that eight levels have room for
+    model.learn(TASKS[1])
+    assert len(model.info.weights) == 16
+    assert model._programs.step._cache_size() == 1

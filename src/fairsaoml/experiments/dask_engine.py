@@ -13,7 +13,6 @@ from typing import Any
 from uuid import uuid4
 
 from fairsaoml.errors import ConfigError, FairSAOMLError, RunError
-from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.experiments.engine import Event, Job, OnEvent, give_up, play
 from fairsaoml.runs.runner import Interrupted
 from fairsaoml.streams.catalog import is_table
@@ -124,7 +123,6 @@ def _play_there(job: Job, number: int, topic: str, home: str) -> None:
     """A job on a worker of the cluster."""
     from distributed import get_worker
 
-    one_thread()
     os.environ[HOME_VARIABLE] = home
     worker = get_worker()
     key = worker.get_current_task()

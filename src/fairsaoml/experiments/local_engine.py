@@ -13,7 +13,6 @@ from typing import NamedTuple
 import jax
 
 from fairsaoml.errors import FairSAOMLError, RunError
-from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.experiments.engine import (
     LOSSES,
     Event,
@@ -105,7 +104,6 @@ def _work(connection: Connection) -> None:
     """A worker's life: play what is sent, tell what happens, until the other end is closed."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the one who hands out the jobs, who then closes the pipe
-    one_thread()
 
     def tell(event: Event) -> None:
         # Nothing is sent while a job is in hand: what can be read then is the pipe's end.
