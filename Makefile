@@ -42,7 +42,7 @@ kill: install  ## 200 kills with SIGKILL at random moments, and full disks; abou
 	$(BIN)/python -m tests.kill --kills 200
 
 estimators: install  ## scikit-learn's and River's own checks on every class; about 10 minutes
-	$(BIN)/python -m fairsaoml.adapters.checks
+	$(BIN)/python -m fairsaoml.estimators.checks
 
 .venv/peer: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.measure import Measured
-from fairsaoml.errors import FairSAOMLError
+from fairsaoml.core.errors import FairSAOMLError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.files import write_json, write_text

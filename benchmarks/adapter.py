@@ -1,4 +1,4 @@
-"""What the adapters cost: `python benchmarks/adapter.py [LEARNER ...]`.
+"""What the estimators cost: `python benchmarks/adapter.py [LEARNER ...]`.
 
 Rounds of 1,000 rows, 20 features and two groups, learned side by side by the bare compiled step on
 rows that are ready for it (coded, scaled, padded), by `OnlineLearner`, by the estimator for
@@ -17,11 +17,11 @@ import jax
 import numpy as np
 import pandas as pd
 
-from fairsaoml.adapters import river, sklearn
-from fairsaoml.adapters.online import OnlineLearner
+from fairsaoml.core.types import Attribute, Schema, Task
+from fairsaoml.estimators import river, sklearn
 from fairsaoml.evaluate.prequential import stacked
 from fairsaoml.learners import registry
-from fairsaoml.types import Attribute, Schema, Task
+from fairsaoml.serve.online import OnlineLearner
 
 ROWS, FEATURES, BUCKET = 1000, 20, 1024
 WARM, ROUNDS = 3, 60

@@ -12,19 +12,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from paper.drawing.bars import Bar, bars
+from paper.drawing.index import style_sheet
 
 from benchmarks.measure import taking_turns
 from benchmarks.workload import LARGE, SMALL, Game, Size, round_key
-from fairsaoml import buffers, experts
-from fairsaoml.buffers import Sizes
+from fairsaoml.core import buffers, experts
+from fairsaoml.core.buffers import Sizes
+from fairsaoml.core.prior import deployed
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.learners import live
-from fairsaoml.prior import deployed
-from fairsaoml.report.bars import Bar, bars
-from fairsaoml.report.index import style_sheet
+from fairsaoml.learners.families import mixture
 from fairsaoml.runs.files import write_text
-from fairsaoml.skeletons import mixture
 
 KIND = "fairsaoml-live"
 TURNS = 40

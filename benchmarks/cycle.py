@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from benchmarks.rows import Rows
-from fairsaoml.config import LearnerConfig
+from fairsaoml.core.config import LearnerConfig
 from fairsaoml.evaluate.prequential import bucket, stacked
 from fairsaoml.learners import registry
 

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import Measured, at_least
 from benchmarks.rows import Rows, real_rows
 from benchmarks.workload import Size
-from fairsaoml.adapters.online import OnlineLearner
-from fairsaoml.experiments.peers import catalog
+from fairsaoml.compare.alternatives import catalog
+from fairsaoml.serve.online import OnlineLearner
 
 __all__ = ["measure"]
 

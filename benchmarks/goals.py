@@ -15,7 +15,7 @@ from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.metrics import add, counts_from_json, figures
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.runs.spec import Game, RunSpec
+from fairsaoml.runs.spec import RunSpec, Setup
 
 WITHIN = 0.05
 LAST = 10
@@ -52,7 +52,7 @@ def main(learner: str, generators: range, settings: dict[str, Any]) -> None:
             stream_settings={"generator": generator},
             learner_settings=settings,
         )
-        game = Game.of(spec)
+        game = Setup.of(spec)
         played = prequential(game.stream, game.learner, game.problem, spec.seeds)
         records = [record for round in played for record in round.records]
         for domain in dict.fromkeys(record["domain"] for record in records):

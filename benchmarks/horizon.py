@@ -9,7 +9,7 @@ from benchmarks.cycle import CYCLE, cycle_of
 from benchmarks.measure import Measured, at_most, taking_turns
 from benchmarks.rows import Rows, made_rows
 from benchmarks.workload import SMALL
-from fairsaoml.intervals import levels_needed
+from fairsaoml.core.intervals import levels_needed
 from fairsaoml.learners import registry
 
 __all__ = ["measure"]

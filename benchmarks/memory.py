@@ -75,8 +75,8 @@ def main(learner: str, rounds: int) -> None:
     """In the child: learn, and print both sizes."""
     from benchmarks.rows import made_rows
     from benchmarks.workload import SMALL
-    from fairsaoml.adapters.online import OnlineLearner
     from fairsaoml.learners.registry import entry
+    from fairsaoml.serve.online import OnlineLearner
 
     rows = made_rows(SMALL._replace(features=5, rows=64), 16)
     known = entry(learner).config.__dataclass_fields__

@@ -7,10 +7,10 @@ import numpy as np
 
 from benchmarks.workload import Size
 from benchmarks.workload import tasks as made
+from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.streams.catalog import open_stream
-from fairsaoml.streams.home import NotHere
+from fairsaoml.streams.datasets.home import NotHere
 from fairsaoml.streams.stream import checked
-from fairsaoml.types import Attribute, Schema, Task
 
 __all__ = ["Rows", "made_rows", "real_rows"]
 

@@ -14,7 +14,7 @@ from benchmarks.measure import Measured, at_least, taking_turns
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.runs.spec import Game, RunSpec
+from fairsaoml.runs.spec import RunSpec, Setup
 
 __all__ = ["measure"]
 
@@ -74,7 +74,7 @@ def of_learner(learner: str) -> list[Measured]:
 
 def rounds_of(learner: str, seeds: Sequence[int]) -> Callable[[], object]:
     """A call that plays the next round."""
-    game = Game.of(RunSpec(stream="synthetic", learner=learner))
+    game = Setup.of(RunSpec(stream="synthetic", learner=learner))
     rounds = prequential(game.stream, game.learner, game.problem, seeds)
     return lambda: next(rounds)
 

@@ -95,19 +95,19 @@ def as_run(learner: str) -> Callable[[], object]:
     from fairsaoml.evaluate.compilation import use_cache
     from fairsaoml.evaluate.prequential import prequential
     from fairsaoml.evaluate.threads import one_thread
-    from fairsaoml.runs.spec import Game, RunSpec
+    from fairsaoml.runs.spec import RunSpec, Setup
 
     use_cache()
     spec = RunSpec(stream="synthetic", learner=learner)
     one_thread()
-    game = Game.of(spec)
+    game = Setup.of(spec)
     rounds = prequential(game.stream, game.learner, game.problem, spec.seeds)
     return lambda: next(rounds)
 
 
 def as_object(learner: str) -> Callable[[], object]:
     """The next round of a learner that is fed by hand."""
-    from fairsaoml.adapters.online import OnlineLearner
+    from fairsaoml.serve.online import OnlineLearner
     from fairsaoml.streams.synthetic import synthetic
 
     stream = synthetic()

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from benchmarks.measure import Measured, at_least
 from benchmarks.rows import Rows, real_rows
 from benchmarks.workload import Size
-from fairsaoml.adapters.online import OnlineLearner
-from fairsaoml.experiments.peers import catalog
-from fairsaoml.types import Task
+from fairsaoml.compare.alternatives import catalog
+from fairsaoml.core.types import Task
+from fairsaoml.serve.online import OnlineLearner
 
 __all__ = ["measure"]
 

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_structure, tree_unf
 
 from benchmarks import workload
 from benchmarks.workload import Game
-from fairsaoml import experts
+from fairsaoml.core import experts
 
 __all__ = ["STYLES", "TorchRound", "draws_of", "largest_difference", "tensors"]
 

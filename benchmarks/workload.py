@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Attribute, Batch, Problem, Schema
 from fairsaoml.learners import registry
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.types import Attribute, Batch, Problem, Schema
 
 __all__ = ["KINDS", "LARGE", "SIZES", "SMALL", "Game", "Size", "round_key", "tasks"]
 

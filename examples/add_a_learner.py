@@ -11,12 +11,12 @@ from typing import Any
 
 from fairsaoml import Batch, Learner, Problem, make_problem, open_stream, prequential
 from fairsaoml.checks import check_learner
-from fairsaoml.config import DrawingConfig, number, setting
+from fairsaoml.core.config import DrawingConfig, number, setting
+from fairsaoml.core.primal_dual import Steps, primal_dual_step
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.types import PrimalDual
+from fairsaoml.learners.families.one_pair import one_pair
 from fairsaoml.learners.registry import Entry
-from fairsaoml.primal_dual import Steps, primal_dual_step
-from fairsaoml.prior import Deployed
-from fairsaoml.skeletons.one_pair import one_pair
-from fairsaoml.types import PrimalDual
 
 
 @dataclass(frozen=True, kw_only=True)

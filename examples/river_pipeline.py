@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from river import evaluate, metrics, preprocessing
 
 from fairsaoml import open_stream
-from fairsaoml.adapters.river import FairSAOMLClassifier
+from fairsaoml.estimators.river import FairSAOMLClassifier
 
 
 def items() -> Iterator[tuple[dict, bool, dict]]:

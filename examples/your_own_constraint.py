@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from fairsaoml import Batch, Schema, configure, make_problem, open_stream, prequential, registered
-from fairsaoml.fairness import gap, sides
-from fairsaoml.types import Constraint, Gap
+from fairsaoml.core.fairness import gap, sides
+from fairsaoml.core.types import Constraint, Gap
 
 LEARNER = "fairsaoml-live"
 SHARPNESS = 3.0  # scores are logits from the threshold; a steep sigmoid is nearly the decision

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from fairsaoml import Learner, Problem, make_problem, open_stream, prequential
+from fairsaoml.core.types import Model
 from fairsaoml.learners.live import LiveConfig, live
 from fairsaoml.learners.registry import Entry
-from fairsaoml.types import Model
 
 RANK = 3
 

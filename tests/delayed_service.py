@@ -13,8 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-from fairsaoml.runs.delayed import DelayedLabels
 from fairsaoml.runs.files import read_json, write_json
+from fairsaoml.serve.delayed import DelayedLabels
 
 STEPS = 60
 SAVE_EVERY = 3  # rounds, so that a model is often behind its journal

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairsaoml.streams.movielens import GENRES, OCCUPATIONS
+from fairsaoml.streams.datasets.movielens import GENRES, OCCUPATIONS
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "data"
 needs_real_data = pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data in {REAL}")

@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml import buffers, experts, intervals, weights
-from fairsaoml.config import LearnerConfig
-from fairsaoml.fairness import make_constraints
+from fairsaoml.core import buffers, experts, intervals, weights
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.fairness import make_constraints
+from fairsaoml.core.primal_dual import evaluate, lagrangian, make_problem, project
+from fairsaoml.core.prior import Deployed, restore
+from fairsaoml.core.types import Attribute, Batch, Learner, PrimalDual, Problem, Schema
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.live import LiveConfig, live
-from fairsaoml.primal_dual import evaluate, lagrangian, make_problem, project
-from fairsaoml.prior import Deployed, restore
-from fairsaoml.types import Attribute, Batch, Learner, PrimalDual, Problem, Schema
 from oracles import fairness as oracle_fairness
 from oracles import intervals as oracle_intervals
 from oracles import lagrangian as oracle

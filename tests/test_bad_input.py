@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from fairsaoml.errors import DataError
+from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.runs import spec as spec_module
 from fairsaoml.runs.runner import run
-from fairsaoml.runs.spec import Game
+from fairsaoml.runs.spec import Setup
 
 
 def changed(task, **columns):
@@ -224,7 +224,7 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_what_cannot_be_learned_from_is_an_error_that_says_what_was_expected(name):
     change, words = ERRORS[name]
-    game = Game.of(tiny.spec())
+    game = Setup.of(tiny.spec())
     stream = tiny.perturbed(game.stream, lambda number, task: change(task) if number == 3 else task)
     # As if gone on with after round 2, so that nothing needs to be compiled.
     rounds = prequential(stream, game.learner, game.problem, tiny.SEEDS, state=object(), after=2)

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairsaoml import buffers, experts, intervals, task_memory, weights
-from fairsaoml.config import DrawingConfig, LearnerConfig
-from fairsaoml.errors import ConfigError
+from fairsaoml.core import buffers, experts, intervals, task_memory, weights
+from fairsaoml.core.config import DrawingConfig, LearnerConfig
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Batch, Learner
 from fairsaoml.learners import aod as aod_module
 from fairsaoml.learners import cbce as cbce_module
 from fairsaoml.learners import fair_aogd, fair_glc, registry
@@ -23,8 +25,6 @@ from fairsaoml.learners.fair_aogd import FairAOGDConfig
 from fairsaoml.learners.fair_fml import FairFMLConfig
 from fairsaoml.learners.fair_glc import FairGLCConfig
 from fairsaoml.learners.mask_ftml import MaskFTMLConfig
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.types import Batch, Learner
 from oracles.aod import aod_round, aod_start, aod_weights
 from oracles.batch import as_batch
 from oracles.cbce import Bettor, cbce_round, cbce_start, cbce_weights, containing

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from fairsaoml import buffers
-from fairsaoml.buffers import Sizes
-from fairsaoml.types import Batch
+from fairsaoml.core import buffers
+from fairsaoml.core.buffers import Sizes
+from fairsaoml.core.types import Batch
 
 CAPACITY, LARGE = 8, 32
 SLOTS = 64  # every task is padded to one size: one compilation for all tests

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
+from fairsaoml.core.types import PrimalDual
 from fairsaoml.runs import checkpoint as module
 from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint
-from fairsaoml.types import PrimalDual
 
 
 def state_of(value):

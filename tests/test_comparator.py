@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.config import LearnerConfig
-from fairsaoml.evaluate import quadratic
-from fairsaoml.evaluate.comparator import best_models, deployment, linear_rounds
-from fairsaoml.evaluate.pool import best_of_pool, fit_pool
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.types import Attribute, Schema, Task
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Attribute, Schema, Task
+from fairsaoml.evaluate.regret import quadratic
+from fairsaoml.evaluate.regret.comparator import best_models, deployment, linear_rounds
+from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
 from oracles.comparator import best_model, mean_loss
 
 FEATURES = 3

@@ -7,8 +7,8 @@ import pytest
 
 import tiny
 from fairsaoml.cli import compare as command_module
-from fairsaoml.errors import ConfigError
-from fairsaoml.experiments.compare import _worst, plan, recovery, verdict
+from fairsaoml.compare.compare import _worst, plan, recovery, verdict
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.learners.registry import registered
 from fairsaoml.runs.runner import Interrupted
 
@@ -109,7 +109,7 @@ def test_a_comparison_that_is_stopped_says_how_to_go_on(tmp_path, command, monke
     def stopped(*arguments, **options):
         raise Interrupted("stopped after round 3")
 
-    monkeypatch.setattr("fairsaoml.experiments.engine.run", stopped)
+    monkeypatch.setattr("fairsaoml.compare.engine.run", stopped)
     said = command(*words(tmp_path / "stopped"))
     assert said.code == 130
     assert "the same command goes on with it" in said.err
@@ -156,10 +156,10 @@ def test_a_setting_that_nobody_takes_is_refused():
 def test_all_learners_are_those_registered(command, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "fairsaoml.experiments.compare.plan",
+        "fairsaoml.compare.compare.plan",
         lambda stream, names, settings, seeds: asked.append((names, list(seeds))) or [],
     )
-    monkeypatch.setattr("fairsaoml.experiments.compare.compare", lambda *a, **k: {})
+    monkeypatch.setattr("fairsaoml.compare.compare.compare", lambda *a, **k: {})
     command("compare", "synthetic", "--json")
     assert asked == [(list(registered()), list(range(10)))]
 

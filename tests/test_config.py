@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairsaoml.config import IntervalConfig, LearnerConfig
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.config import IntervalConfig, LearnerConfig
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.learners import registry
 from fairsaoml.learners.live import LiveConfig
 

@@ -12,11 +12,11 @@ import pytest
 
 from fairsaoml import checks
 from fairsaoml.checks import CHECKS, Subject, subject_of
-from fairsaoml.config import LearnerConfig
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.primal_dual import evaluate, move
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.types import Batch, Learner, Problem, RoundInfo
 from fairsaoml.learners.registry import Entry, registered
-from fairsaoml.primal_dual import evaluate, move
-from fairsaoml.prior import Deployed
-from fairsaoml.types import Batch, Learner, Problem, RoundInfo
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "add_a_learner.py"
 

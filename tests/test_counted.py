@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml import experts
+from fairsaoml.core import experts
+from fairsaoml.core.types import Attribute, Batch, Schema
 from fairsaoml.learners import registry
-from fairsaoml.types import Attribute, Batch, Schema
 
 SCHEMA = Schema(features=("a", "b", "c"), attributes=(Attribute("s", ("f", "m")),))
 ROWS = 64

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tiny
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
 from fairsaoml.runs import checkpoint as module
 from fairsaoml.runs.checkpoint import load_checkpoint, newest, save_checkpoint, sealed
 

@@ -18,11 +18,11 @@ from sklearn.linear_model import SGDClassifier
 
 import delayed_service
 from delayed_service import Running, Service
-from fairsaoml.adapters.sklearn import FairSAOMLClassifier
-from fairsaoml.errors import ConfigError, DataError, RunError
+from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.estimators.sklearn import FairSAOMLClassifier
 from fairsaoml.evaluate.streaming import StreamingMetric
-from fairsaoml.runs.delayed import DelayedLabels
-from fairsaoml.runs.rows import put_together, taken_apart
+from fairsaoml.serve.delayed import DelayedLabels
+from fairsaoml.serve.rows import put_together, taken_apart
 
 
 class Clock:

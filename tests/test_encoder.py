@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fairsaoml.errors import ConfigError, DataError
-from fairsaoml.streams import dates
-from fairsaoml.streams.columns import factor, numbers
-from fairsaoml.streams.encoder import CLIP, Categorical, Date, Encoder, Numeric, fit_encoder
+from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.streams.table import dates
+from fairsaoml.streams.table.columns import factor, numbers
+from fairsaoml.streams.table.encoder import CLIP, Categorical, Date, Encoder, Numeric, fit_encoder
 
 RNG = np.random.default_rng(4)
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from fairsaoml.errors import ConfigError, DataError, RunError
+from fairsaoml.compare.engine import LOSSES, Job, run_all
+from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.experiments.engine import LOSSES, Job, run_all
 from fairsaoml.runs.runner import Interrupted, is_finished, run
 
 # The learner that compiles fastest: every process that is started here has to.
@@ -224,7 +224,7 @@ def test_runs_hold_xla_to_one_thread_unless_told_otherwise(monkeypatch, told):
 def test_compare_plays_where_it_is_told_to(command, monkeypatch, options, asked):
     found = {}
     monkeypatch.setattr(
-        "fairsaoml.experiments.compare.compare",
+        "fairsaoml.compare.compare.compare",
         lambda specs, folder, **told: found.update(told) or {"learners": []},
     )
     assert command("compare", "synthetic", "--learners", "aod", "--json", *options).code == 0

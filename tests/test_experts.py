@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import tiny
-from fairsaoml import experts
-from fairsaoml.config import IntervalConfig
+from fairsaoml.core import experts
+from fairsaoml.core.config import IntervalConfig
+from fairsaoml.core.fairness import make_constraints
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Attribute, Batch, PrimalDual, Problem, Schema, Task
 from fairsaoml.evaluate.prequential import prequential
-from fairsaoml.fairness import make_constraints
 from fairsaoml.learners import registry
 from fairsaoml.learners.live import LiveConfig
-from fairsaoml.primal_dual import make_problem
 from fairsaoml.streams.stream import Stream
-from fairsaoml.types import Attribute, Batch, PrimalDual, Problem, Schema, Task
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
 SMALL = {"model": "logistic", "meta_iterations": 1, "support": 2, "capacity": 4}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairsaoml.fairness import make_constraints
-from fairsaoml.types import Attribute, Batch
+from fairsaoml.core.fairness import make_constraints
+from fairsaoml.core.types import Attribute, Batch
 
 SEX = Attribute("sex", ("f", "m"))
 RACE = Attribute("race", ("x", "y", "z"))

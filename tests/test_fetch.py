@@ -20,13 +20,13 @@ import pytest
 from typer.testing import CliRunner
 
 from fairsaoml.cli.data import app
-from fairsaoml.errors import ConfigError, DataError
-from fairsaoml.streams import fetch, movielens, nypd
-from fairsaoml.streams import stops as in_home
-from fairsaoml.streams.download import OutOfReach, download
-from fairsaoml.streams.fetch import Listener, get_data, list_data
-from fairsaoml.streams.home import data_home, written_aside
-from fairsaoml.streams.stop_and_frisk import stop_and_frisk, stop_and_frisk_arrests
+from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.streams.datasets import fetch, movielens, nypd
+from fairsaoml.streams.datasets import stops as in_home
+from fairsaoml.streams.datasets.download import OutOfReach, download
+from fairsaoml.streams.datasets.fetch import Listener, get_data, list_data
+from fairsaoml.streams.datasets.home import data_home, written_aside
+from fairsaoml.streams.datasets.stop_and_frisk import stop_and_frisk, stop_and_frisk_arrests
 from published import (
     REAL,
     grouplens,
@@ -156,7 +156,8 @@ def test_a_download_cut_short_each_time_is_an_error_and_goes_on_later(
 def test_a_killed_download_goes_on_where_it_was_killed(site: Site, tmp_path: Path) -> None:
     site.pause = 0.02
     script = (
-        "import sys; from pathlib import Path; from fairsaoml.streams.download import download; "
+        "import sys; from pathlib import Path; "
+        "from fairsaoml.streams.datasets.download import download; "
         "download(sys.argv[1], Path(sys.argv[2]))"
     )
     command = [sys.executable, "-c", script, f"{site.url}/file", str(tmp_path / "got")]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairsaoml.intervals import (
+from fairsaoml.core.intervals import (
     cover,
     interval,
     is_present,

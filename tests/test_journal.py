@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
 from fairsaoml.runs.journal import Journal, read_rounds
 
 SEEDS = (0, 1)

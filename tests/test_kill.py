@@ -18,12 +18,12 @@ import pytest
 
 import kill as killing
 import tiny
-from fairsaoml.errors import ConfigError, RunError
+from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.runs import runner
 from fairsaoml.runs.journal import Journal, whole_rounds
 from fairsaoml.runs.runner import resume, run
-from fairsaoml.runs.spec import Game
+from fairsaoml.runs.spec import Setup
 
 ROUNDS = 4
 KEPT = ("spec.json", "rounds.jsonl", "summary.json")  # what must be the same, byte by byte
@@ -36,7 +36,7 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def played():
     """A game and its first rounds, as they were once played."""
-    game = Game.of(tiny.spec())
+    game = Setup.of(tiny.spec())
     rounds = []
     for one in prequential(game.stream, game.learner, game.problem, tiny.SEEDS):
         rounds.append(one._replace(state=jax.device_get(one.state)))

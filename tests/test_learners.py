@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml import buffers, experts, prior
+from fairsaoml.core import buffers, experts, prior
+from fairsaoml.core.primal_dual import Steps, make_problem
+from fairsaoml.core.types import Attribute, Batch, PrimalDual, Schema
 from fairsaoml.learners import registry
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Terms, learn
-from fairsaoml.primal_dual import Steps, make_problem
-from fairsaoml.skeletons.mixture import mixture_logit
-from fairsaoml.types import Attribute, Batch, PrimalDual, Schema
+from fairsaoml.learners.families.mixture import mixture_logit
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
 LEVELS, AWAKE = 3, 2  # levels 0 and 1 are awake, level 2 sleeps

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.belief import trust, uncertainty
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.prior import deployed, no_prior
+from fairsaoml.core.shrinkage import trust, uncertainty
+from fairsaoml.core.types import Attribute, Batch, Schema
+from fairsaoml.learners.families.mixture import mixture_logit
 from fairsaoml.learners.live import Expert, LiveConfig, take_step
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.prior import deployed, no_prior
-from fairsaoml.skeletons.mixture import mixture_logit
-from fairsaoml.types import Attribute, Batch, Schema
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("g", ("x", "y")),))
 

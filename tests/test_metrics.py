@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
-from fairsaoml.errors import DataError
+from fairsaoml.core.errors import DataError
+from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.metrics import (
     FIGURES,
     UNSEEN,
@@ -20,7 +21,6 @@ from fairsaoml.evaluate.metrics import (
     counts_to_json,
     figures,
 )
-from fairsaoml.types import Attribute
 
 
 def attribute(levels, name="group"):

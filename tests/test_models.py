@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.config import LearnerConfig
-from fairsaoml.models import logistic, make_model, mlp, product
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.models import logistic, make_model, mlp, product
 
 FEATURES = 3
 MODELS = {"logistic": logistic(FEATURES), "mlp": mlp(FEATURES, (4, 2)), "flat": mlp(FEATURES, ())}

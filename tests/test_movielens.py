@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fairsaoml.errors import ConfigError, DataError
-from fairsaoml.streams import movielens as module
-from fairsaoml.streams.gaps import movielens_gaps
-from fairsaoml.streams.movielens import movielens, read_ratings, stream_of_ratings
-from fairsaoml.streams.table import encode_rows
+from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.streams.datasets import movielens as module
+from fairsaoml.streams.datasets.gaps import movielens_gaps
+from fairsaoml.streams.datasets.movielens import movielens, read_ratings, stream_of_ratings
+from fairsaoml.streams.table.stream import encode_rows
 from published import REAL, grouplens, grouplens_files, needs_real_data, wheel_files
 
 

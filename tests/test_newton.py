@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairsaoml.experts import Roll
+from fairsaoml.core.experts import Roll
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.prior import Deployed, restore
+from fairsaoml.core.types import Attribute, Batch, Schema
 from fairsaoml.learners.newton import Expert, NewtonConfig, Past, carried, newton, solve
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.prior import Deployed, restore
-from fairsaoml.types import Attribute, Batch, Schema
 from oracles.newton import Present, Remembered, Terms, best_fair_model, signed_relative_gaps
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("g", ("x", "y")),))

@@ -10,14 +10,14 @@ import pytest
 
 import tiny
 from fairsaoml import open_stream
-from fairsaoml.adapters.online import OnlineLearner
-from fairsaoml.adapters.saving import load
-from fairsaoml.adapters.sklearn import FairGLCClassifier
-from fairsaoml.errors import DataError, RunError
+from fairsaoml.core.errors import DataError, RunError
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.estimators.sklearn import FairGLCClassifier
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.learners import registry
-from fairsaoml.primal_dual import make_problem
 from fairsaoml.runs.checkpoint import save_checkpoint, sealed
+from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.saving import load
 
 ROUNDS = 5
 STREAM = open_stream("synthetic", tiny.STREAM)

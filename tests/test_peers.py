@@ -8,26 +8,26 @@ from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
+from paper.tuning_alternatives import SPACES
 from sklearn.linear_model import LogisticRegression
 
 import tiny
-from fairsaoml.errors import ConfigError, RunError
+from fairsaoml.compare.alternatives import CATALOG, beside, plan, play, tuned
+from fairsaoml.compare.alternatives import catalog as catalog_module
+from fairsaoml.compare.alternatives.alternative import Refitted
+from fairsaoml.compare.alternatives.catalog import words
+from fairsaoml.compare.alternatives.game import AlternativeSetup, prequential
+from fairsaoml.core.errors import ConfigError, RunError
+from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.summary import summarise
-from fairsaoml.experiments.peers import CATALOG, beside, plan, play, tuned
-from fairsaoml.experiments.peers import catalog as catalog_module
-from fairsaoml.experiments.peers.catalog import words
-from fairsaoml.experiments.peers.game import PeerGame, prequential
-from fairsaoml.experiments.peers.peer import Refitted
-from fairsaoml.experiments.peers.tuning import SPACES
 from fairsaoml.report import write_report
 from fairsaoml.runs.runner import is_finished
 from fairsaoml.streams.catalog import open_stream
-from fairsaoml.types import Attribute
 
 SHORT = {"tasks": 1, "rows": 60}  # three domains of one round: reductions take half a second each
 ROUNDS = 3
 LONGER = {**SHORT, "tasks": 2}
-TUNING = "fairsaoml.experiments.peers.tuning"
+TUNING = "paper.tuning_alternatives"
 FAIRLEARN = [name for name, listing in CATALOG.items() if listing.module == "fairlearn"]
 REFITTED = [name for name in CATALOG if "window" in catalog_module.defaults(name)]
 
@@ -43,7 +43,7 @@ def plain_lines(peer):
 def lines_of(peer, stream=None, seeds=(0,), **settings):
     """The lines of a game, round by round, seed by seed."""
     stream = stream or open_stream("synthetic", SHORT)
-    game = PeerGame(stream=stream, peer=peer, settings=settings, seeds=seeds)
+    game = AlternativeSetup(stream=stream, peer=peer, settings=settings, seeds=seeds)
     return [line for played in prequential(game) for line in played.records]
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import tiny
+from fairsaoml.core.types import Batch, Learner, RoundInfo
 from fairsaoml.evaluate import prequential as module
 from fairsaoml.evaluate.prequential import compiled, first_states, prequential, rollout, run_keys
 from fairsaoml.evaluate.records import finished
 from fairsaoml.evaluate.round import labelled_share, play
-from fairsaoml.runs.spec import Game
+from fairsaoml.runs.spec import Setup
 from fairsaoml.streams.stream import checked
-from fairsaoml.types import Batch, Learner, RoundInfo
 
 ROUNDS = 5
 ROWS = (60, 41, 64, 50, 60)  # one bucket
@@ -42,7 +42,7 @@ def game_of(learner, **settings):
     """Two levels: as small as a switch can be."""
     settings = {**tiny.SETTINGS[learner], "horizon": 6, **settings}
     changes = {"stream_settings": {"tasks": 2, "rows": 64}, "learner_settings": settings}
-    made = Game.of(tiny.spec(learner, **changes))
+    made = Setup.of(tiny.spec(learner, **changes))
     return replace(made, stream=five_rounds(made.stream))
 
 
@@ -188,7 +188,7 @@ def simple():
     """A problem without constraints and a stream of two buckets."""
     settings = {**tiny.SHARED, "constraints": "none"}
     changes = {"stream_settings": {"tasks": 2, "rows": 70}, "learner_settings": settings}
-    game = Game.of(tiny.spec(**changes))
+    game = Setup.of(tiny.spec(**changes))
     sizes = [70, 64, 10, 65, 1, 70]
 
     def shorter(number, task):

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml import prior
-from fairsaoml.config import LearnerConfig
-from fairsaoml.primal_dual import (
+from fairsaoml.core import prior
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.primal_dual import (
     Steps,
     balanced_loss,
     evaluate,
@@ -18,7 +18,7 @@ from fairsaoml.primal_dual import (
     run_base_learner,
     start,
 )
-from fairsaoml.types import Attribute, Batch, PrimalDual, Schema
+from fairsaoml.core.types import Attribute, Batch, PrimalDual, Schema
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
 EVEN = prior.deployed(prior.no_prior(), "accuracy")

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml import prior
-from fairsaoml.primal_dual import balanced_loss, move
-from fairsaoml.prior import Prior
-from fairsaoml.types import Batch
+from fairsaoml.core import prior
+from fairsaoml.core.primal_dual import balanced_loss, move
+from fairsaoml.core.prior import Prior
+from fairsaoml.core.types import Batch
 
 
 def batch_of(y, weight=None):

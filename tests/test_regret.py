@@ -9,23 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tiny
-from fairsaoml.errors import ConfigError, DataError
-from fairsaoml.evaluate import pool
-from fairsaoml.evaluate.comparator import best_models, deployment, linear_rounds
+from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate.prequential import prequential, stacked
-from fairsaoml.evaluate.regret import (
-    Played,
+from fairsaoml.evaluate.regret import pool
+from fairsaoml.evaluate.regret.comparator import best_models, deployment, linear_rounds
+from fairsaoml.evaluate.regret.regret import (
+    LossSeries,
     chosen_windows,
     largest_regret,
     played_series,
     proven_growth,
     regret,
 )
+from fairsaoml.evaluate.regret.windows import WorstWindows, worst
 from fairsaoml.evaluate.round import judged
-from fairsaoml.evaluate.windows import WorstWindows, worst
 from fairsaoml.report.regret import regret_picture
 from fairsaoml.runs.runner import run
-from fairsaoml.runs.spec import Game
+from fairsaoml.runs.spec import Setup
 from fairsaoml.streams.stream import checked
 
 LINEAR = {"model": "logistic", "score": "logit", "constraints": "dp"}
@@ -59,7 +59,7 @@ def linear_run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def one_pair():
     """A game of a learner that is one linear model: its config, tasks, states and records."""
-    game = Game.of(linear_spec("fair-glc", radius=2.0, decision="balanced"))
+    game = Setup.of(linear_spec("fair-glc", radius=2.0, decision="balanced"))
     begun, records, points = None, [], [np.zeros(11)]
     for played in prequential(game.stream, game.learner, game.problem, [0], state=begun):
         records += played.records
@@ -295,5 +295,5 @@ def test_a_picture_leaves_out_what_a_logarithm_cannot_show():
 def test_an_empty_task_is_charged_nothing():
     lines = [{"seed": 0, "round": 1, "loss": None, "violation": [0.0]}]
     played = played_series(lines, 0)
-    assert isinstance(played, Played)
+    assert isinstance(played, LossSeries)
     assert played.loss.tolist() == [0.0]

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
 from fairsaoml.report.figures import Reach, inside

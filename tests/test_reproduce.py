@@ -9,19 +9,20 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from paper import plan as paper
+from paper import reproduce, runtime
+from paper.drawing.strokes import smoothed
+from paper.plan import EXHIBITS, Choice, Variant, folder_of, jobs_of, spec_of
+from paper.quality import Row, quality
+from paper.tuned_settings import settings_for
 
 import tiny
-from fairsaoml import intervals
 from fairsaoml.cli.sweep import Shown, Tally, sweep
-from fairsaoml.errors import ConfigError
+from fairsaoml.core import intervals
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.evaluate.metrics import add, counts_from_json, figures
-from fairsaoml.experiments import paper, reproduce, runtime
-from fairsaoml.experiments.paper import EXHIBITS, Choice, Variant, folder_of, jobs_of, spec_of
-from fairsaoml.experiments.quality import Row, quality
-from fairsaoml.experiments.settings import settings_for
 from fairsaoml.report.markdown import to_markup
 from fairsaoml.report.reading import Domain, read_run
-from fairsaoml.report.strokes import smoothed
 from fairsaoml.runs.runner import run
 
 SETTINGS = {**tiny.STREAM, **tiny.SETTINGS["fairsaoml"]}
@@ -62,7 +63,7 @@ def everything(tmp_path_factory, played):
     events, said = [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "measured", fake_timing)
-        patch.setitem(sys.modules, "fairsaoml.experiments.theory", THEORY)
+        patch.setitem(sys.modules, "paper.theory", THEORY)
         reproduce.reproduce(exhibits, choice, out, on_event=events.append, say=said.append)
     assert {event.kind for event in events} == {"kept"}
     return out
@@ -129,7 +130,7 @@ def test_tuned_settings_are_the_learners_and_a_streams_own_come_first(tmp_path):
 
 
 def test_every_committed_setting_is_one_its_learner_takes():
-    folder = files("fairsaoml.experiments") / "settings"
+    folder = files("paper") / "tuned"
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
     for name in (name.removesuffix(".toml") for name in names if name.endswith(".toml")):
         for stream in paper.STREAMS:

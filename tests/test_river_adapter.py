@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from river import compose, evaluate, metrics, preprocessing
 
-from fairsaoml.adapters import saving, sklearn
-from fairsaoml.adapters.checks import EXPECTED_FAILURES, QUICK, SHORT, check_river
-from fairsaoml.adapters.river import FairGLCClassifier, FairSAOMLClassifier
+from fairsaoml.estimators import sklearn
+from fairsaoml.estimators.checks import EXPECTED_FAILURES, QUICK, SHORT, check_river
+from fairsaoml.estimators.river import FairGLCClassifier, FairSAOMLClassifier
+from fairsaoml.serve import saving
 
 TASK = 60
 RANDOM = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import pytest
 
 import tiny
 from fairsaoml.cli.settings import parse_settings
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.metrics import FIGURES
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.runs import runner

@@ -18,11 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fairsaoml.adapters import river, saving, sklearn
-from fairsaoml.adapters.checks import EXPECTED_FAILURES, QUICK, SHORT
-from fairsaoml.adapters.sklearn import FairGLCClassifier, FairSAOMLClassifier, OnlineClassifier
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.estimators import river, sklearn
+from fairsaoml.estimators.checks import EXPECTED_FAILURES, QUICK, SHORT
+from fairsaoml.estimators.sklearn import FairGLCClassifier, FairSAOMLClassifier, OnlineClassifier
 from fairsaoml.learners.registry import LEARNERS
+from fairsaoml.serve import saving
 
 SMALL = {**QUICK, **SHORT}  # one program for all rounds, small enough to be compiled often
 

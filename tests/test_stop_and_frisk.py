@@ -14,14 +14,19 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from fairsaoml.errors import ConfigError, DataError
-from fairsaoml.streams.gaps import frisk_gaps
-from fairsaoml.streams.nypd import read_stops
-from fairsaoml.streams.stop_and_frisk import LEFT_OUT, USED, stop_and_frisk, stop_and_frisk_arrests
-from fairsaoml.streams.stops import load_years
+from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.core.types import Task
+from fairsaoml.streams.datasets.gaps import frisk_gaps
+from fairsaoml.streams.datasets.nypd import read_stops
+from fairsaoml.streams.datasets.stop_and_frisk import (
+    LEFT_OUT,
+    USED,
+    stop_and_frisk,
+    stop_and_frisk_arrests,
+)
+from fairsaoml.streams.datasets.stops import load_years
 from fairsaoml.streams.stream import Stream
-from fairsaoml.streams.table import encode_rows
-from fairsaoml.types import Task
+from fairsaoml.streams.table.stream import encode_rows
 from published import CITIES, NYPD_COLUMNS, REAL, Stop, needs_real_data, nypd_csv, stops
 
 HIGHEST_SINGLE = 0.75  # balanced accuracy of one feature in every borough: more would be a leak

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score
 
-from fairsaoml.errors import ConfigError, DataError
+from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate import confidence
 from fairsaoml.evaluate.confidence import Share
 from fairsaoml.evaluate.metrics import MINIMUM_COUNT, Counts

@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pytest
 
-from fairsaoml.errors import DataError
+from fairsaoml.core.errors import DataError
+from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.metrics import FIGURES, count, counts_to_json, figures
 from fairsaoml.evaluate.summary import summarise
-from fairsaoml.types import Attribute
 
 ATTRIBUTES = (
     Attribute(name="sex", levels=("f", "m")),

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression
 
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.streams import synthetic as module
 from fairsaoml.streams.synthetic import environments, posterior, synthetic
 

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairsaoml.errors import ConfigError, DataError
-from fairsaoml.streams import table as table_module
-from fairsaoml.streams.cutting import Every
-from fairsaoml.streams.reading import read_table
-from fairsaoml.streams.table import encode_rows, stream_from_table
+from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.streams.table import stream as table_module
+from fairsaoml.streams.table.cutting import Every
+from fairsaoml.streams.table.reading import read_table
+from fairsaoml.streams.table.stream import encode_rows, stream_from_table
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "stop-and-frisk"
 
@@ -167,7 +167,7 @@ def test_a_parquet_file_is_read_in_batches_and_not_as_a_whole(tmp_path, monkeypa
     rows = 60_000
     wide = people(rows).append_column("note", pa.array(["x" * 200] * rows))
     path = write(tmp_path, wide, "large.parquet", row_group_size=2_000)
-    monkeypatch.setattr("fairsaoml.streams.reading.BATCH_ROWS", 2_000)
+    monkeypatch.setattr("fairsaoml.streams.table.reading.BATCH_ROWS", 2_000)
     stream = hiring(path, rows=1_000, time="when", columns=["note", "age"])
     assert stream.length == 60
     del wide

@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-
-from fairsaoml.experiments import theory
-from fairsaoml.experiments.theory import bounds_table, fit, measure_bounds, theory_stream
+from paper import theory
+from paper.theory import bounds_table, fit, measure_bounds, theory_stream
 
 LEARNERS = ("fair-glc", "aod")
 LENGTHS = (8, 16, 32)

@@ -17,30 +17,30 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import tiny
-from fairsaoml.errors import ConfigError
-from fairsaoml.evaluate.prequential import rollout, run_keys
-from fairsaoml.experiments import tuning_learners
-from fairsaoml.experiments.search_space import SPACES, Between, Choice, space_for
-from fairsaoml.experiments.settings import settings_for
-from fairsaoml.experiments.tuned_file import save_settings
-from fairsaoml.experiments.tuning import GOAL, STEP_DOWN, Trial, choose, front, tune
-from fairsaoml.experiments.tuning_learners import (
+from paper import tuning_learners
+from paper.drawing.front import draw_front
+from paper.search_space import SPACES, Between, Choice, space_for
+from paper.tuned_file import save_settings
+from paper.tuned_settings import settings_for
+from paper.tuning import GOAL, STEP_DOWN, Trial, choose, front, tune
+from paper.tuning_learners import (
     TuningSpec,
     beginning,
     learner_objective,
     whole,
     with_traced,
 )
-from fairsaoml.experiments.tuning_scores import Measured, Scores, measured, scores_of
+from paper.tuning_scores import Measured, Scores, measured, scores_of
+
+import tiny
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Task
+from fairsaoml.evaluate.prequential import rollout, run_keys
 from fairsaoml.learners import registry
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.report.front import draw_front
 from fairsaoml.runs.runner import Interrupted
-from fairsaoml.runs.spec import Game, RunSpec
+from fairsaoml.runs.spec import RunSpec, Setup
 from fairsaoml.streams.catalog import open_stream
-from fairsaoml.types import Task
 
 SPACE = {"step": Between(0.01, 10.0, log=True), "rounds": Choice((1, 2, 3))}
 DEFAULT = {"step": 0.123456, "rounds": 2}
@@ -383,7 +383,7 @@ def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
     settings = {key: value * 0.9 for key, value in tuned.default.items()}
     found = learner_objective(tuned, tuned.parts())(settings)
     of_learner = {key: value for key, value in tuned.settings.items() if key not in STREAM}
-    game = Game.of(
+    game = Setup.of(
         RunSpec(
             stream="synthetic",
             learner=name,

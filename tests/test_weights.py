@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairsaoml.weights import ada_normal_hedge, discounted_hedge, uniform
+from fairsaoml.core.weights import ada_normal_hedge, discounted_hedge, uniform
 
 LEVELS = 5
 FINITE = st.floats(-1e4, 1e4, width=32)

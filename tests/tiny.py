@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import pytest
 
+from fairsaoml.core.types import Task
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import Stream
-from fairsaoml.types import Task
 
 EMITTERS = "xla_cpu_use_fusion_emitters"  # XLA's newer ones, which are slow to compile with
 LEARNERS = ("fairsaoml-live", "fairsaoml")

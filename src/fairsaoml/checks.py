@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Attribute, Batch, RoundInfo, Schema, State, Task
 from fairsaoml.evaluate.prequential import stacked
 from fairsaoml.evaluate.records import WARNINGS
 from fairsaoml.learners.registry import Entry
 from fairsaoml.learners.registry import entry as registered_entry
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.types import Attribute, Batch, RoundInfo, Schema, State, Task
 
 __all__ = ["CHECKS", "Subject", "check_learner", "subject_of"]
 

@@ -1,6 +1,6 @@
 """The reference, from the docstrings and the commands' own help: it cannot fall behind.
 
-`docs/reference.md` says what is where; a comment in it such as `<!-- names: fairsaoml.types -->`
+`docs/reference.md` says what is where; a comment such as `<!-- names: fairsaoml.core.types -->`
 is replaced by all public names of that module with their signatures and docstrings,
 `<!-- commands -->` by the commands, `<!-- modules -->` by a list of all modules.
 """

@@ -9,22 +9,11 @@ from typing import Annotated
 
 import typer
 
-from fairsaoml.cli import (
-    compare,
-    data,
-    listing,
-    peers,
-    predict,
-    regret,
-    report,
-    reproduce,
-    run,
-    tune,
-)
+from fairsaoml.cli import compare, data, listing, peers, predict, regret, report, run
 from fairsaoml.cli.first_page import FirstPage
-from fairsaoml.errors import ConfigError, FairSAOMLError
+from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run_app"]
 
 app = typer.Typer(
     name="fairsaoml",
@@ -37,8 +26,6 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
 app.command("peers")(peers.peers)
-app.command("reproduce")(reproduce.reproduce)
-app.command("tune")(tune.tune)
 app.command("regret")(regret.regret)
 app.command("report")(report.report)
 app.command("predict")(predict.predict)
@@ -65,6 +52,11 @@ def _options(
 
 
 def main() -> None:
+    """The command `fairsaoml`."""
+    run_app(app)
+
+
+def run_app(app: typer.Typer) -> None:
     """Exit 0 when it worked, 1 when it could not, 2 on wrong usage, 130 on Ctrl-C."""
     # A person reads these: what, and not where in the code.
     warnings.formatwarning = lambda message, *_: f"fairsaoml: warning: {message}\n"

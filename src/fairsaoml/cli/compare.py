@@ -12,7 +12,7 @@ from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.progress import OnRound, progress
 from fairsaoml.cli.settings import parse_settings
 from fairsaoml.cli.sweep import Address, Engine, Jobs, Shown, sweep, to_rounds
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
 
 __all__ = ["compare", "comparison_progress", "print_comparison"]
 
@@ -49,8 +49,8 @@ def compare(
 
     A comparison that was stopped is finished by the same command.
     """
-    from fairsaoml.experiments.compare import compare as play
-    from fairsaoml.experiments.compare import plan
+    from fairsaoml.compare.compare import compare as play
+    from fairsaoml.compare.compare import plan
     from fairsaoml.learners import registry
 
     names = list(registry.registered()) if learners == "all" else learners.split(",")

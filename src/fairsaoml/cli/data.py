@@ -21,7 +21,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """What can be got, and what is in the data home."""
-    from fairsaoml.streams.fetch import list_data
+    from fairsaoml.streams.datasets.fetch import list_data
 
     found = list_data()
     if as_json:
@@ -47,7 +47,7 @@ def get(
     """Bring a data set into the data home ($FAIRSAOML_DATA_HOME)."""
     from rich.console import Console
 
-    from fairsaoml.streams.fetch import Listener, get_data
+    from fairsaoml.streams.datasets.fetch import Listener, get_data
 
     console = Console(stderr=True)
     listener = Listener(

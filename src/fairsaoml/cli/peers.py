@@ -1,16 +1,14 @@
 """`fairsaoml peers`: what a user would pick instead, on the same stream."""
 
-import sys
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fairsaoml.cli.compare import comparison_progress, print_comparison
 from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.settings import parse_settings
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
 
 __all__ = ["peers"]
 
@@ -24,10 +22,6 @@ def peers(
     every: Annotated[
         int, typer.Option(min=1, help="Refit only every so many rounds; the row's name says so.")
     ] = 1,
-    tuned: Annotated[
-        bool, typer.Option("--tuned", help="Also with settings tuned as our learners' are.")
-    ] = False,
-    trials: Annotated[int, typer.Option(min=1, help="How many settings --tuned may try.")] = 60,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="key=value: a setting of the stream.")
     ] = None,
@@ -42,8 +36,7 @@ def peers(
 
     What is finished is kept: a command that was stopped is finished by the same command.
     """
-    from fairsaoml.experiments.peers import CATALOG, beside, plan, play
-    from fairsaoml.experiments.peers import tuned as tune
+    from fairsaoml.compare.alternatives import CATALOG, beside, plan, play
 
     names = list(CATALOG) if peers == "all" else peers.split(",")
     if len(set(names)) < len(names):
@@ -57,16 +50,6 @@ def peers(
     )
     folder = out or Path("runs") / "paper" / "peers" / stem(stream)
 
-    def say(label: str, trial: Any) -> None:
-        if not quiet:
-            scores = f"accuracy {trial.scores.accuracy:.3f}, ratio {trial.scores.ratio:.3f}"
-            made = f"{label}: trial {trial.number + 1} of {trials}: {scores}"
-            print(f"{made}, {trial.seconds:.0f} s", file=sys.stderr, flush=True)
-
-    if tuned:
-        specs += [
-            tune(spec, folder, trials=trials, on_trial=partial(say, spec.label)) for spec in specs
-        ]
     with comparison_progress([spec.label for spec in specs], seeds, quiet=quiet) as watch:
         for spec in specs:
             play(spec, folder / spec.label, force=force, on_round=watch(spec.row))

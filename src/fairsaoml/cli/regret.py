@@ -48,8 +48,8 @@ def regret(
 def _measure(
     folder: Path, windows: str | None, adapted: bool, comparator: bool, quiet: bool
 ) -> dict[str, Any]:
-    from fairsaoml.evaluate import regret as regrets
     from fairsaoml.evaluate.compilation import use_cache
+    from fairsaoml.evaluate.regret import regret as regrets
     from fairsaoml.runs.files import read_json
     from fairsaoml.runs.journal import read_rounds
     from fairsaoml.runs.runner import load_spec
@@ -80,11 +80,11 @@ def _measure(
             "comparator": None,
             "windows": entries,
         }
-    from fairsaoml.runs.spec import Game
+    from fairsaoml.runs.spec import Setup
     from fairsaoml.streams.stream import checked
 
     use_cache()
-    game = Game.of(spec)
+    game = Setup.of(spec)
     schema = game.stream.schema
 
     def tasks(seed: int) -> list[Any]:

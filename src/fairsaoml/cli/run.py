@@ -7,7 +7,7 @@ import typer
 
 from fairsaoml.cli.output import print_json
 from fairsaoml.cli.settings import parse_settings, read_config
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
 
 __all__ = ["run"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
 
 __all__ = ["parse_settings", "parse_value", "read_config"]
 

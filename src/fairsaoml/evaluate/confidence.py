@@ -18,7 +18,7 @@ from itertools import combinations
 from statistics import NormalDist
 from typing import NamedTuple
 
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
 
 __all__ = [
     "Interval",

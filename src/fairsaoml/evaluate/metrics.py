@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairsaoml.errors import DataError
-from fairsaoml.types import Attribute
+from fairsaoml.core.errors import DataError
+from fairsaoml.core.types import Attribute
 
 __all__ = [
     "FIGURES",

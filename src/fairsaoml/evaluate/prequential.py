@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fairsaoml.evaluate.records import Played, finished
+from fairsaoml.core.types import Batch, Key, Learner, Problem, State, Task
+from fairsaoml.evaluate.records import RoundResult, finished
 from fairsaoml.evaluate.round import Outcome, play
 from fairsaoml.streams.stream import Stream, checked
-from fairsaoml.types import Batch, Key, Learner, Problem, State, Task
 
 __all__ = ["all_rounds", "first_states", "play_rounds", "prequential", "rollout", "run_keys"]
 
@@ -31,7 +31,7 @@ def prequential(
     *,
     state: State | None = None,
     after: int = 0,
-) -> Iterator[Played]:
+) -> Iterator[RoundResult]:
     """Play a stream one round at a time, all seeds together; go on from `state` after a round.
 
     Rows are padded to powers of two, one compilation each.
@@ -55,7 +55,7 @@ def prequential(
 
 def rollout(
     stream: Stream, learner: Learner, problem: Problem, seeds: Sequence[int]
-) -> list[Played]:
+) -> list[RoundResult]:
     """The whole game as one compiled scan over padded tasks, vmapped over seeds."""
     keys = run_keys(seeds)
     rounds = [

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from fairsaoml.core.types import Schema, State, Task
 from fairsaoml.evaluate.metrics import count, counts_to_json, figures
 from fairsaoml.evaluate.round import Outcome
-from fairsaoml.types import Schema, State, Task
 
-__all__ = ["Played", "finished"]
+__all__ = ["RoundResult", "finished"]
 
 WARNINGS = {
     "empty": "the task is empty: nothing learned, figures are null",
@@ -22,7 +22,7 @@ WARNINGS = {
 }
 
 
-class Played(NamedTuple):
+class RoundResult(NamedTuple):
     """A finished round, for all seeds."""
 
     round: int
@@ -39,7 +39,7 @@ def finished(
     schema: Schema,
     seeds: Sequence[int],
     seconds: float,
-) -> Played:
+) -> RoundResult:
     """Host side of a round: from scores to records."""
     records, predictions = [], []
     for index, seed in enumerate(seeds):
@@ -49,7 +49,7 @@ def finished(
         decisions = scores > one.threshold
         records.append(line(round, seed, task, record(task, one, schema), seconds))
         predictions.append((task, scores, decisions))
-    return Played(round=round, records=records, predictions=predictions, state=state)
+    return RoundResult(round=round, records=records, predictions=predictions, state=state)
 
 
 def line(

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml.types import Batch, Key, Learner, Problem, RoundInfo, State
+from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State
 
 __all__ = ["Outcome", "judged", "labelled_share", "play"]
 

@@ -26,7 +26,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from fairsaoml.errors import ConfigError, DataError, closest
+from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.confidence import (
     Interval,
     Share,
@@ -35,8 +36,7 @@ from fairsaoml.evaluate.confidence import (
 )
 from fairsaoml.evaluate.metrics import MINIMUM_COUNT, Counts, count, figures
 from fairsaoml.evaluate.shares import METRICS, ODDS, RATES, lacks, metric_of
-from fairsaoml.streams.sensitive import sensitive_columns
-from fairsaoml.types import Attribute
+from fairsaoml.streams.table.sensitive import sensitive_columns
 
 __all__ = ["METRICS", "GapInterval", "StreamingMetric"]
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from statistics import fmean, stdev
 from typing import Any
 
-from fairsaoml.errors import DataError
+from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.metrics import (
     FIGURES,
     MINIMUM_COUNT,

@@ -28,12 +28,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml import intervals, weights
-from fairsaoml.config import DrawingConfig, integer, number, one_of, optional, setting
-from fairsaoml.experts import FIRST_LEVELS
-from fairsaoml.skeletons.averaged import PerLevel, Presence, Rules, averaged
-from fairsaoml.types import Learner, Problem
-from fairsaoml.weights import Wagers
+from fairsaoml.core import intervals, weights
+from fairsaoml.core.config import DrawingConfig, integer, number, one_of, optional, setting
+from fairsaoml.core.experts import FIRST_LEVELS
+from fairsaoml.core.types import Learner, Problem
+from fairsaoml.core.weights import Wagers
+from fairsaoml.learners.families.averaged import PerLevel, Presence, Rules, averaged
 
 __all__ = ["CBCEConfig", "cbce"]
 

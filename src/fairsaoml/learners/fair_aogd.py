@@ -26,11 +26,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml.config import DrawingConfig, number, setting
-from fairsaoml.primal_dual import descent, evaluate, move, project
-from fairsaoml.prior import Deployed
-from fairsaoml.skeletons.one_pair import one_pair
-from fairsaoml.types import Batch, Learner, PrimalDual, Problem
+from fairsaoml.core.config import DrawingConfig, number, setting
+from fairsaoml.core.primal_dual import descent, evaluate, move, project
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.types import Batch, Learner, PrimalDual, Problem
+from fairsaoml.learners.families.one_pair import one_pair
 
 __all__ = ["FairAOGDConfig", "Sequences", "fair_aogd", "sequences"]
 

@@ -22,10 +22,10 @@ regret and O(sqrt(T log T)) violation are for convex-concave problems.
 
 from dataclasses import dataclass
 
-from fairsaoml.config import damping, number, setting
-from fairsaoml.primal_dual import Steps
-from fairsaoml.skeletons.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
-from fairsaoml.types import Learner, Problem
+from fairsaoml.core.config import damping, number, setting
+from fairsaoml.core.primal_dual import Steps
+from fairsaoml.core.types import Learner, Problem
+from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
 
 __all__ = ["FairFMLConfig", "fair_fml"]
 

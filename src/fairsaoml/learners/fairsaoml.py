@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml import buffers, experts, intervals, prior
-from fairsaoml.buffers import Buffer, Deck, Sizes
-from fairsaoml.config import (
+from fairsaoml.core import buffers, experts, intervals, prior
+from fairsaoml.core.buffers import Buffer, Deck, Sizes
+from fairsaoml.core.config import (
     DrawingConfig,
     IntervalConfig,
     damping,
@@ -25,8 +25,8 @@ from fairsaoml.config import (
     one_of,
     setting,
 )
-from fairsaoml.experts import Bank, Roll, put
-from fairsaoml.primal_dual import (
+from fairsaoml.core.experts import Bank, Roll, put
+from fairsaoml.core.primal_dual import (
     Steps,
     lagrangian,
     move,
@@ -34,8 +34,8 @@ from fairsaoml.primal_dual import (
     run_base_learner,
     start,
 )
-from fairsaoml.prior import Deployed, Prior
-from fairsaoml.types import Batch, Key, Learner, Params, PrimalDual, Problem, RoundInfo
+from fairsaoml.core.prior import Deployed, Prior
+from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem, RoundInfo
 
 __all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]
 

@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml import buffers, experts
-from fairsaoml.belief import relative_gaps, trust, uncertainty
-from fairsaoml.buffers import Buffer, Sizes
-from fairsaoml.config import NOTIONS, SCORES, DrawingConfig, damping, number, one_of, setting
-from fairsaoml.experts import Draws, Roll
-from fairsaoml.primal_dual import move, project, start
-from fairsaoml.prior import Deployed
-from fairsaoml.skeletons.mixture import Expertise, MixtureConfig, State, mixture_of
-from fairsaoml.types import Batch, Key, Learner, Params, Problem
+from fairsaoml.core import buffers, experts
+from fairsaoml.core.buffers import Buffer, Sizes
+from fairsaoml.core.config import NOTIONS, SCORES, DrawingConfig, damping, number, one_of, setting
+from fairsaoml.core.experts import Draws, Roll
+from fairsaoml.core.primal_dual import move, project, start
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.shrinkage import relative_gaps, trust, uncertainty
+from fairsaoml.core.types import Batch, Key, Learner, Params, Problem
+from fairsaoml.learners.families.mixture import Expertise, MixtureConfig, State, mixture_of
 
 __all__ = ["LiveConfig", "State", "learn", "live"]
 

@@ -20,10 +20,10 @@ for strongly convex losses.
 
 from dataclasses import dataclass
 
-from fairsaoml.config import one_of, setting
-from fairsaoml.primal_dual import Steps
-from fairsaoml.skeletons.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
-from fairsaoml.types import Learner, Problem
+from fairsaoml.core.config import one_of, setting
+from fairsaoml.core.primal_dual import Steps
+from fairsaoml.core.types import Learner, Problem
+from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
 
 __all__ = ["MaskFTMLConfig", "mask_ftml"]
 

@@ -21,15 +21,15 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from fairsaoml import experts, intervals
-from fairsaoml.belief import relative_gaps, trust, uncertainty
-from fairsaoml.config import NOTIONS, SCORES, integer, number, one_of, setting
-from fairsaoml.experts import Roll
-from fairsaoml.fairness import make_constraints, sharpness
-from fairsaoml.primal_dual import gaps, project, start
-from fairsaoml.prior import Deployed
-from fairsaoml.skeletons.mixture import Expertise, MixtureConfig, State, mixture_of
-from fairsaoml.types import Batch, Key, Learner, Params, Problem
+from fairsaoml.core import experts, intervals
+from fairsaoml.core.config import NOTIONS, SCORES, integer, number, one_of, setting
+from fairsaoml.core.experts import Roll
+from fairsaoml.core.fairness import make_constraints, sharpness
+from fairsaoml.core.primal_dual import gaps, project, start
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.shrinkage import relative_gaps, trust, uncertainty
+from fairsaoml.core.types import Batch, Key, Learner, Params, Problem
+from fairsaoml.learners.families.mixture import Expertise, MixtureConfig, State, mixture_of
 
 __all__ = ["NewtonConfig", "State", "newton", "solve"]
 

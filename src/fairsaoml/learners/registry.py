@@ -9,8 +9,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
-from fairsaoml.config import LearnerConfig
-from fairsaoml.errors import ConfigError, closest
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Learner, Problem, Schema
 from fairsaoml.learners.aod import AODConfig, aod
 from fairsaoml.learners.cbce import CBCEConfig, cbce
 from fairsaoml.learners.fair_aogd import FairAOGDConfig, fair_aogd
@@ -20,8 +22,6 @@ from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.live import LiveConfig, live
 from fairsaoml.learners.mask_ftml import MaskFTMLConfig, mask_ftml
 from fairsaoml.learners.newton import NewtonConfig, newton
-from fairsaoml.primal_dual import make_problem
-from fairsaoml.types import Learner, Problem, Schema
 
 __all__ = ["DEFAULT", "Entry", "build", "configure", "entry", "registered"]
 

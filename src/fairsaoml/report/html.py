@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, progress, style
 from fairsaoml.report.markup import Markup, element

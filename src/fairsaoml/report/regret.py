@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
 from fairsaoml.report.figures import part, style
 from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.svg import Frame, Values, drawing, line, spread_out, text

@@ -19,9 +19,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
+from fairsaoml.core.types import State
 from fairsaoml.runs.files import read_json, sync_folder, write_bytes, write_text
-from fairsaoml.types import State
 
 __all__ = ["Checkpoint", "load_checkpoint", "newest", "save_checkpoint", "sealed", "structured"]
 

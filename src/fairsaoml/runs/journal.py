@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fairsaoml.errors import RunError
+from fairsaoml.core.errors import RunError
 from fairsaoml.runs.files import sync_folder, tidy, write_all
 
 __all__ = ["Journal", "read_rounds", "whole_rounds"]

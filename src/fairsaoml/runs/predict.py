@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairsaoml.errors import ConfigError, DataError
+from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.runs.runner import load_run
-from fairsaoml.streams.reading import need, read_table
 from fairsaoml.streams.stream import LARGEST_VALUE
-from fairsaoml.streams.table import encode_rows
+from fairsaoml.streams.table.reading import need, read_table
+from fairsaoml.streams.table.stream import encode_rows
 
 __all__ = ["predict_rows"]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fairsaoml.core.types import Schema
 from fairsaoml.evaluate.metrics import UNSEEN
-from fairsaoml.evaluate.records import Played
-from fairsaoml.types import Schema
+from fairsaoml.evaluate.records import RoundResult
 
 __all__ = ["PARTS", "PREDICTIONS", "Predictions"]
 
@@ -28,7 +28,7 @@ class Predictions:
         if asked:
             self._parts.mkdir(exist_ok=True)
 
-    def append(self, played: Played, seeds: Sequence[int]) -> None:
+    def append(self, played: RoundResult, seeds: Sequence[int]) -> None:
         """Keep a round."""
         if not self._asked:
             return

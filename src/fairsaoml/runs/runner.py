@@ -12,17 +12,17 @@ from typing import Any
 
 import jax
 
-from fairsaoml.errors import ConfigError, RunError
+from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import first_states, prequential, run_keys
-from fairsaoml.evaluate.records import Played
+from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fairsaoml.runs.files import read_json, write_json
 from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS, Predictions
-from fairsaoml.runs.spec import Game, RunSpec
+from fairsaoml.runs.spec import RunSpec, Setup
 
 __all__ = ["Interrupted", "free_folder", "is_finished", "load_run", "prepare", "resume", "run"]
 
@@ -45,7 +45,7 @@ OURS = (
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
 INTERVAL = "FAIRSAOML_CHECKPOINT_SECONDS"  # in the environment: another number; 0 is every round
 
-OnRound = Callable[[Game, Played], None]
+OnRound = Callable[[Setup, RoundResult], None]
 
 
 class Interrupted(RunError):
@@ -100,7 +100,7 @@ def run(
     """Play a spec into a folder and return its summary."""
     use_cache()
     one_thread()
-    game = Game.of(spec)
+    game = Setup.of(spec)
     with _writing(folder):
         prepare(folder, force=force)
         write_json(folder / SPEC, {**spec.to_json(game), "save_predictions": save_predictions})
@@ -114,7 +114,7 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
     spec = load_spec(folder)
     if is_finished(folder):
         return read_json(folder / SUMMARY)
-    game = Game.of(spec)
+    game = Setup.of(spec)
     return _play(spec, game, folder, _begun(spec, game, folder), on_round)
 
 
@@ -137,17 +137,17 @@ def load_spec(folder: Path) -> RunSpec:
     return RunSpec.from_json(content)
 
 
-def load_run(folder: Path) -> tuple[RunSpec, Game, Checkpoint]:
+def load_run(folder: Path) -> tuple[RunSpec, Setup, Checkpoint]:
     """A run and what it has learned."""
     spec = load_spec(folder)
-    game = Game.of(spec)
+    game = Setup.of(spec)
     checkpoint = _checkpoint(spec, game, folder)
     if checkpoint is None:
         raise RunError(f"the run in {folder} has not learned anything yet; let it run on")
     return spec, game, checkpoint
 
 
-def _begun(spec: RunSpec, game: Game, folder: Path) -> Checkpoint | None:
+def _begun(spec: RunSpec, game: Setup, folder: Path) -> Checkpoint | None:
     """Where to go on: at the newest checkpoint whose rounds the journal holds, all of them.
 
     The journal is on the disk before a checkpoint is, so only damage makes it the shorter one.
@@ -166,14 +166,14 @@ def _begun(spec: RunSpec, game: Game, folder: Path) -> Checkpoint | None:
 
 
 def _checkpoint(
-    spec: RunSpec, game: Game, folder: Path, *, at_most: int | None = None
+    spec: RunSpec, game: Setup, folder: Path, *, at_most: int | None = None
 ) -> Checkpoint | None:
     like = jax.eval_shape(lambda keys: first_states(game.learner, keys), run_keys(spec.seeds))
     return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most)
 
 
 def _play(
-    spec: RunSpec, game: Game, folder: Path, begun: Checkpoint | None, on_round: OnRound | None
+    spec: RunSpec, game: Setup, folder: Path, begun: Checkpoint | None, on_round: OnRound | None
 ) -> dict[str, Any]:
     content = read_json(folder / SPEC)
     about = {key: content[key] for key in ("learner", "stream", "seeds", "versions")}

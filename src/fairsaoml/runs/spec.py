@@ -8,14 +8,14 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
-from fairsaoml.errors import ConfigError, RunError, closest
+from fairsaoml.core.errors import ConfigError, RunError, closest
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners import registry
-from fairsaoml.primal_dual import make_problem
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
-from fairsaoml.types import Learner, Problem
 
-__all__ = ["Game", "RunSpec", "split_settings", "stream_to_json"]
+__all__ = ["RunSpec", "Setup", "split_settings", "stream_to_json"]
 
 SPEC_SCHEMA = 1
 
@@ -44,7 +44,7 @@ class RunSpec:
             words += ["--set", pair]
         return shlex.join(words)
 
-    def to_json(self, game: "Game") -> dict[str, Any]:
+    def to_json(self, game: "Setup") -> dict[str, Any]:
         """The content of spec.json."""
         return {
             "schema": SPEC_SCHEMA,
@@ -108,7 +108,7 @@ def _pairs(settings: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Game:
+class Setup:
     """A spec made real: an open stream and a learner for it."""
 
     stream: Stream
@@ -117,7 +117,7 @@ class Game:
     config: dict[str, Any]
 
     @classmethod
-    def of(cls, spec: RunSpec) -> "Game":
+    def of(cls, spec: RunSpec) -> "Setup":
         """Open the stream, build the learner; a finite stream's length is the horizon (D16)."""
         stream = open_stream(spec.stream, spec.stream_settings)
         entry = registry.entry(spec.learner)

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairsaoml.errors import ConfigError, closest
+from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.streams.stream import Stream
 
 __all__ = ["CATALOG", "TABLE_ENDINGS", "Listing", "is_table", "open_stream", "setting_names"]
@@ -23,7 +23,7 @@ class Listing(NamedTuple):
     summary: str
 
 
-TABLE = Listing("table", "stream_from_table", {}, "a table of your own: CSV or Parquet")
+TABLE = Listing("table.stream", "stream_from_table", {}, "a table of your own: CSV or Parquet")
 CATALOG: dict[str, Listing] = {
     "synthetic": Listing(
         "synthetic",
@@ -35,25 +35,25 @@ CATALOG: dict[str, Listing] = {
         "synthetic", "synthetic", {"gradual": True}, "the same, drifting instead of jumping"
     ),
     "movielens": Listing(
-        "movielens",
+        "datasets.movielens",
         "movielens",
         {},
         "100,000 film ratings in three copies, the middle one turned; protected: gender",
     ),
     "stop-and-frisk:BMS": Listing(
-        "stop_and_frisk",
+        "datasets.stop_and_frisk",
         "stop_and_frisk",
         {"route": "BMS"},
         "who is frisked in New York: Brooklyn, Manhattan, Staten Island; protected: race",
     ),
     "stop-and-frisk:RQS": Listing(
-        "stop_and_frisk",
+        "datasets.stop_and_frisk",
         "stop_and_frisk",
         {"route": "RQS"},
         "the same: Bronx, Queens, Staten Island",
     ),
     "stop-and-frisk-arrests": Listing(
-        "stop_and_frisk",
+        "datasets.stop_and_frisk",
         "stop_and_frisk_arrests",
         {},
         "685,724 stops of 2011, ten days a task, five boroughs; 6 % are arrested",

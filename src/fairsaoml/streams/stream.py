@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fairsaoml.errors import DataError
-from fairsaoml.types import Schema, Task
+from fairsaoml.core.errors import DataError
+from fairsaoml.core.types import Schema, Task
 
 __all__ = ["LARGEST_VALUE", "Stream", "checked"]
 

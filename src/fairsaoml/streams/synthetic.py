@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairsaoml.errors import ConfigError
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.streams.stream import Stream
-from fairsaoml.types import Attribute, Schema, Task
 
 __all__ = ["Environment", "best_achievable", "environments", "posterior", "synthetic"]
 

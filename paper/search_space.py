@@ -1,0 +1,126 @@
+"""Where tuning looks: which values each setting may take, by the setting's name.
+
+The paper's grids (appendix, "Implementation Details and Hyperparameter Tuning") are eta1 and eta2
+from 1e-4 to 1e3, N_meta from 20 to 100, 1 to 10 inner steps, delta from 10 to 100, lambda_0 from
+1e-5 to 1e4. Here:
+
+- delta reaches down to 0: from 10 on, delta (eta1 + eta2) lambda switches the constraint off
+  without a word (D14);
+- steps are searched on a log scale where they work. Beyond, nothing is learned: `mask-ftml` on the
+  first 32 tasks of stop-and-frisk:BMS has a balanced accuracy of .50 with meta_primal_step .001 and
+  less, or 5 and more, .52 with .01, .64 with .1, .66 with 1;
+- N_meta and inner steps are thinned: each value is a program of its own to compile, and its time
+  grows with the value;
+- lambda_0 is 0 for every learner (docs/deviations.md), so there is nothing to search.
+
+The tolerance, and the scales that stand for steps in the competitors, are searched as well: a
+learner is judged at its best, not at its guess. One dictionary serves every learner.
+"""
+
+from collections.abc import Container, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from fairsaoml.core.config import LearnerConfig
+
+__all__ = ["SPACES", "Between", "Choice", "Range", "Space", "space_for"]
+
+
+class Between(NamedTuple):
+    """Any number between two; with `log` every power of ten alike."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value can be had."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def widened(self, value: Any) -> "Between":
+        """As wide as need be to hold a value."""
+        return self._replace(low=min(self.low, value), high=max(self.high, value))
+
+
+class Choice(NamedTuple):
+    """One of some values."""
+
+    values: tuple[Any, ...]
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value can be had."""
+        return value in self.values
+
+    def widened(self, value: Any) -> "Choice":
+        """As wide as need be to hold a value."""
+        return self if value in self.values else Choice((*self.values, value))
+
+
+Range = Between | Choice
+Space = Mapping[str, Range]
+
+_STEP = Between(0.01, 3.0, log=True)
+_DUAL_STEP = Between(0.001, 10.0, log=True)
+_SCALE = Between(0.01, 10.0, log=True)
+
+SPACES: dict[str, Range] = {
+    "meta_iterations": Choice((20, 40, 80)),  # N_meta
+    "inner_steps": Choice((1, 2, 5)),
+    "inner_primal_step": _STEP,
+    "inner_dual_step": _DUAL_STEP,
+    "meta_primal_step": _STEP,  # eta1
+    "meta_dual_step": _DUAL_STEP,  # eta2
+    "dual_damping": Choice((0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)),  # delta
+    "tolerance": Between(0.001, 0.1, log=True),
+    # fairsaoml-live, fairsaoml-newton
+    "primal_step": _STEP,
+    "dual_step": _DUAL_STEP,
+    "gap_memory": Between(0.0, 0.99),
+    "gap_scale": Between(0.01, 1.0, log=True),
+    "credit_discount": Between(0.3, 1.0),
+    "credit_rate": Between(1.0, 1000.0, log=True),
+    "ridge": Between(0.01, 100.0, log=True),
+    "penalty": Between(0.1, 100.0, log=True),
+    "dual_memory": Between(0.0, 0.99),
+    "carry": Between(0.0, 2.0),
+    # fair-aogd: the first step is R / G, the first damping 6 R G; fair-glc: H, G; aod, cbce: S / G
+    "domain_bound": _SCALE,
+    "gradient_bound": _SCALE,
+    "decay": Between(0.0, 1.0),
+    "convexity": _SCALE,
+    "scale": _STEP,
+}
+
+# What only a price on unfairness reads.
+OF_FAIRNESS = frozenset(
+    {
+        "inner_dual_step",
+        "meta_dual_step",
+        "dual_step",
+        "dual_damping",
+        "tolerance",
+        "gap_memory",
+        "gap_scale",
+        "penalty",
+        "dual_memory",
+    }
+)
+
+
+def space_for(config: LearnerConfig, fixed: Container[str] = ()) -> dict[str, Range]:
+    """What is searched of a learner's settings: those in `SPACES` that are not `fixed`.
+
+    Each range is as wide as need be to hold the value that the config has, so that the learner as
+    it is can be a trial. Without constraints, what only they read is left out.
+
+    >>> from fairsaoml.learners.aod import AODConfig
+    >>> space_for(AODConfig(scale=5.0), fixed=["meta_iterations"])
+    {'scale': Between(low=0.01, high=5.0, log=True)}
+    """
+    blind = OF_FAIRNESS if config.constraints == "none" else frozenset[str]()
+    own = {item.name for item in fields(config)}
+    return {
+        name: range.widened(getattr(config, name))
+        for name, range in SPACES.items()
+        if name in own and name not in blind and name not in fixed
+    }

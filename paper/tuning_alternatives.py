@@ -1,0 +1,105 @@
+"""Peers at their best: settings searched for as those of our learners are, by the same budget."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fairsaoml.compare.alternatives import catalog
+from fairsaoml.compare.alternatives.game import AlternativeSetup, prequential
+from fairsaoml.compare.alternatives.runs import PeerSpec
+from fairsaoml.core.types import Task
+from fairsaoml.streams.catalog import open_stream
+from paper.search_space import Between, Choice, Space
+from paper.tuning import Trial, choose, tune
+from paper.tuning_learners import REHEARSAL, Part, beginning, whole
+from paper.tuning_scores import Scores, scores_of
+
+__all__ = ["SPACES", "tuned"]
+
+SEEDS = (0, 1)  # as many as our learners are tuned with
+STUDIES = "tuning.db"  # all studies of a folder of peers
+
+_PENALTY = Between(0.001, 100.0, log=True)
+_WINDOW = Choice((4, 8, 16, 32))
+_REDUCTION: Space = {"window": _WINDOW, "eps": Between(0.001, 0.1, log=True), "C": _PENALTY}
+
+# What a careful user of the library would try; every library default lies within.
+SPACES: Mapping[str, Space] = {
+    "logistic-refit": {"window": Choice((None, 4, 8, 16, 32)), "C": _PENALTY},
+    "sgd": {
+        "alpha": Between(1e-6, 0.1, log=True),
+        "average": Choice((False, True)),
+        "learning_rate": Choice(("optimal", "constant")),
+        "eta0": Between(0.001, 1.0, log=True),
+    },
+    "expgrad": _REDUCTION,
+    "expgrad-eo": _REDUCTION,
+    "threshold": {"window": _WINDOW, "C": _PENALTY},
+    "river-logistic": {
+        "learning_rate": Between(0.001, 1.0, log=True),
+        "l2": Choice((0.0, 1e-5, 1e-4, 1e-3, 0.01)),
+    },
+    "river-forest": {
+        "n_models": Choice((5, 10, 20)),
+        "lambda_value": Choice((1, 3, 6)),
+        "grace_period": Choice((20, 50, 100, 200)),
+    },
+}
+
+
+def tuned(
+    spec: PeerSpec,
+    folder: Path,
+    *,
+    trials: int,
+    on_trial: Callable[[Trial], None] = lambda trial: None,
+) -> PeerSpec:
+    """The spec with settings chosen from so many trials; trials made before count.
+
+    Tried on what our learners are tried on, and chosen by the same rule: a peer that knows no
+    fairness for its accuracy alone.
+    """
+    default, space = {**catalog.defaults(spec.peer), **spec.peer_settings}, SPACES[spec.peer]
+    parts = _parts(spec)
+
+    def objective(settings: dict[str, Any]) -> Scores:
+        chosen = {**spec.peer_settings, **settings}
+        return scores_of({part.name: _lines(part, spec.peer, chosen) for part in parts})
+
+    same = (spec.stream_settings, spec.peer_settings, space, default, version("fairsaoml"))
+    digest = sha256(repr(same).encode()).hexdigest()[:8]
+    folder.mkdir(parents=True, exist_ok=True)
+    done = tune(
+        objective,
+        space,
+        default=default,
+        name=f"{spec.peer} on {spec.stream}, {len(SEEDS)} seeds, {digest}",
+        storage=f"sqlite:///{folder / STUDIES}",
+        trials=trials,
+        on_trial=on_trial,
+    )
+    best = choose(done, fair=catalog.CATALOG[spec.peer].constraints != "none")
+    return replace(spec, peer_settings={**spec.peer_settings, **best.settings}, trials=trials)
+
+
+def _parts(spec: PeerSpec) -> list[Part]:
+    stream = open_stream(spec.stream, spec.stream_settings)
+    if spec.stream == REHEARSAL:
+        return [whole(stream, SEEDS)]
+    return [whole(open_stream(REHEARSAL), SEEDS), beginning(stream, SEEDS)]
+
+
+def _lines(part: Part, peer: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lines of a part's rounds. A peer that repeats itself on real rows plays them once."""
+
+    def tasks(seed: int) -> Iterator[Task]:
+        return (arrived[part.seeds.index(seed) % len(arrived)] for arrived in part.rounds)
+
+    seeds = part.seeds if part.stream.seeded or catalog.CATALOG[peer].random else part.seeds[:1]
+    game = AlternativeSetup(
+        stream=replace(part.stream, tasks=tasks), peer=peer, settings=settings, seeds=seeds
+    )
+    return [line for played in prequential(game) for line in played.records]

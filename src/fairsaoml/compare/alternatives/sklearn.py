@@ -1,0 +1,65 @@
+"""scikit-learn: logistic regression, refitted each round or by stochastic gradient."""
+
+from typing import Any
+
+import numpy as np
+
+from fairsaoml.compare.alternatives.alternative import Decide, Decisions, Peer, Refitted
+from fairsaoml.core.types import Schema, Task
+
+__all__ = ["logistic_refit", "sgd"]
+
+
+def logistic_refit(
+    schema: Schema,
+    seed: int,
+    *,
+    window: int | None = None,
+    every: int = 1,
+    C: float = 1.0,
+) -> Peer:
+    """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
+    from sklearn.linear_model import LogisticRegression
+
+    def fit(x: Any, y: Any, group: Any) -> Decide:
+        model = LogisticRegression(C=C).fit(x, y)
+        return lambda x, group: model.predict(x)
+
+    return Refitted(fit, window=window, every=every)
+
+
+def sgd(
+    schema: Schema,
+    seed: int,
+    *,
+    alpha: float = 1e-4,
+    average: bool = False,
+    learning_rate: str = "optimal",
+    eta0: float = 0.01,
+) -> Peer:
+    """`SGDClassifier(loss="log_loss")`: one pass over each task by `partial_fit`."""
+    from sklearn.linear_model import SGDClassifier
+
+    return _Partial(
+        SGDClassifier(
+            loss="log_loss",
+            alpha=alpha,
+            average=average,
+            learning_rate=learning_rate,
+            eta0=eta0,
+            random_state=seed,
+        )
+    )
+
+
+class _Partial(Peer):
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._begun = False
+
+    def decide(self, x: Any, group: Any) -> Decisions:
+        return self._model.predict(x) if self._begun else np.zeros(len(x), int)
+
+    def learn(self, task: Task) -> None:
+        self._model.partial_fit(task.x, task.y.astype(int), classes=[0, 1])
+        self._begun = True

@@ -1,0 +1,1 @@
+"""The mathematics: pure JAX, no files, no clocks."""

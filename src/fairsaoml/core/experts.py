@@ -1,0 +1,262 @@
+"""The bank of experts: one row per level, never one object per expert.
+
+What all interval learners share of a round: who is present, who wakes, whose interval's sample is
+emptied and filled, who gets credit, and how the bank grows in an endless stream (D16).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from fairsaoml.core import buffers, intervals, weights
+from fairsaoml.core.buffers import Buffer, Deck, Shuffle, Sizes
+from fairsaoml.core.config import DrawingConfig, IntervalConfig
+from fairsaoml.core.fairness import sides
+from fairsaoml.core.types import Batch, Key, Problem, Schema
+
+__all__ = [
+    "FIRST_LEVELS",
+    "Bank",
+    "Draws",
+    "Roll",
+    "at",
+    "bank_of",
+    "choose",
+    "combine",
+    "credited",
+    "draw",
+    "draw_round",
+    "flags",
+    "keep_finite",
+    "mixture",
+    "of_those_present",
+    "pinned_rounds",
+    "put",
+    "roll_call",
+    "room_for",
+    "samples_of",
+    "spread",
+    "storage",
+    "wake",
+    "widen",
+    "widen_samples",
+]
+
+FIRST_LEVELS = 8  # storage when the horizon is unknown; doubled when full
+CREDIT_CLIP = 1.0  # AdaNormalHedge wants differences in [-1, 1] (D11)
+PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
+
+Tree = TypeVar("Tree")
+
+
+class Bank(NamedTuple):
+    """The experts, expert axis first."""
+
+    pair: Any  # a PrimalDual, or what holds one; every leaf (level, ...)
+    regret: Float[Array, "level"]  # R: positive means the expert beat the combination
+    abs_regret: Float[Array, "level"]  # C
+
+
+class Roll(NamedTuple):
+    """Who takes part in a round, and whose interval starts with it; both are prefixes."""
+
+    present: Bool[Array, "level"]
+    awake: Bool[Array, "level"]
+    present_count: Int[Array, ""]
+    awake_count: Int[Array, ""]
+
+
+class Draws(NamedTuple):
+    """All the randomness of a round: each level's rows, and the order they are drawn in."""
+
+    samples: Buffer
+    order: Shuffle
+
+
+def bank_of(pair: Any, levels: int) -> Bank:
+    """A bank in which every expert starts at the same pair, without credit."""
+    return Bank(pair=spread(pair, levels), regret=jnp.zeros(levels), abs_regret=jnp.zeros(levels))
+
+
+def spread(tree: Tree, levels: int) -> Tree:
+    """The same value for every level."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (levels, *leaf.shape)), tree)
+
+
+def storage(config: IntervalConfig) -> int:
+    """How many levels a bank has room for at its start."""
+    if config.horizon is None:
+        return FIRST_LEVELS
+    return intervals.level_count(config.horizon, config.base)
+
+
+def samples_of(config: DrawingConfig, schema: Schema, levels: int) -> Buffer:
+    """An empty sample for every level's interval."""
+    features, attributes = len(schema.features), len(schema.attributes)
+    return spread(buffers.empty(config.capacity, features, attributes), levels)
+
+
+def roll_call(config: IntervalConfig, round: Int[Array, ""], levels: int) -> Roll:
+    """Who is there at a round: all levels of a known horizon, or those that have joined (D16)."""
+    length = jnp.asarray(intervals.lengths(levels, config.base), jnp.int32)
+    known = config.horizon is not None
+    present = jnp.ones(levels, bool) if known else intervals.is_present(round, length)
+    awake = present & intervals.is_start(round, length)
+    return Roll(present=present, awake=awake, present_count=present.sum(), awake_count=awake.sum())
+
+
+def wake(bank: Bank, pair: Any, awake: Bool[Array, "level"], *, reset: bool) -> Bank:
+    """Awake experts restart from `pair`; they inherit their level's credit, or start without it."""
+
+    def restart(old: Any, awake: Bool[Array, ""]) -> Any:
+        return choose(awake, pair, old)
+
+    forgotten = awake & reset
+    return Bank(
+        pair=jax.vmap(restart)(bank.pair, awake),
+        regret=jnp.where(forgotten, 0.0, bank.regret),
+        abs_regret=jnp.where(forgotten, 0.0, bank.abs_regret),
+    )
+
+
+def draw(key: Key, samples: Buffer, batch: Batch, awake: Bool[Array, "level"]) -> Draws:
+    """Every level's sample of its interval, this round's rows included (D1, D2), in fresh order."""
+    priorities, orders = jax.random.split(key)
+    arrived = buffers.arrivals(priorities, batch, samples.priority.shape[2])
+    samples = jax.vmap(buffers.forget)(samples, awake)
+    samples = jax.vmap(buffers.merge, in_axes=(0, None))(samples, arrived)
+    keys = jax.random.split(orders, awake.shape[0])
+    return Draws(samples=samples, order=jax.vmap(buffers.shuffle)(keys, samples))
+
+
+def choose(when: Bool[Array, ""], new: Tree, old: Tree) -> Tree:
+    """One of two states."""
+    return jax.tree.map(lambda a, b: jnp.where(when, a, b), new, old)
+
+
+def combine(
+    combiner: str, bank: Bank, present: Bool[Array, "level"], rate: float = 1.0
+) -> Float[Array, "level"]:
+    """p: the weights of the experts present, from their credit (Eq. 8, 9)."""
+    if combiner == "uniform":
+        return weights.uniform(present)
+    if combiner == "discounted-hedge":
+        return weights.discounted_hedge(bank.regret, present, rate=rate)
+    printed = combiner == "ada-normal-hedge"
+    return weights.ada_normal_hedge(bank.regret, bank.abs_regret, present, printed=printed)
+
+
+def credited(
+    bank: Bank, won: Float[Array, "level"], present: Bool[Array, "level"], memory: float = 1.0
+) -> Bank:
+    """R <- memory R + r, C <- memory C + |r|, r clipped; the absent stay without credit (D16)."""
+    won = jnp.where(present, jnp.clip(won, -CREDIT_CLIP, CREDIT_CLIP), 0.0)
+    return bank._replace(
+        regret=memory * bank.regret + won, abs_regret=memory * bank.abs_regret + jnp.abs(won)
+    )
+
+
+def mixture(weights: Float[Array, "level"], tree: Tree) -> Tree:
+    """The weighted mean over experts."""
+    return jax.tree.map(lambda leaf: jnp.tensordot(weights, leaf, axes=1), tree)
+
+
+def pinned_rounds(
+    pinned: Int[Array, ""], dual: Float[Array, "constraint"], violation: Float[Array, "constraint"]
+) -> Int[Array, ""]:
+    """Rounds in a row in which some constraint is violated while its price is zero (D14)."""
+    return jnp.where(jnp.any((dual <= 0) & (violation > 0)), pinned + 1, 0)
+
+
+def flags(
+    problem: Problem, batch: Batch, pinned: Int[Array, ""], finite: Bool[Array, ""]
+) -> dict[str, Bool[Array, ""]]:
+    """What a person should be warned of; the words are in `evaluate.prequential`."""
+    rows = batch.weight.sum()
+    ones = (batch.weight * batch.y).sum()
+    one_group = [
+        (one.sum() > 0) != (other.sum() > 0)
+        for index, (_, levels) in enumerate(problem.schema.attributes)
+        for level in range(len(levels))
+        for one, other in [sides(batch, index, level, len(levels), None)]
+    ]
+    return {
+        "empty": rows == 0,
+        "one_class": (rows > 0) & ((ones == 0) | (ones == rows)),
+        "one_group": jnp.any(jnp.stack(one_group)) if one_group else jnp.zeros((), bool),
+        "dual_pinned": pinned >= PINNED_ROUNDS,
+        "not_finite": ~finite,
+    }
+
+
+def keep_finite(new: Tree, old: Tree) -> tuple[Tree, Bool[Array, ""]]:
+    """The new state if all of its numbers are finite, else the old one: NaN never spreads."""
+    finite = [
+        jnp.all(jnp.isfinite(leaf))
+        for path, leaf in jax.tree_util.tree_leaves_with_path(new)
+        # An empty slot's priority is infinite by design.
+        if not jax.tree_util.keystr(path).endswith(".priority")
+    ]
+    all_finite = jnp.all(jnp.stack(finite))
+    return choose(all_finite, new, old), all_finite
+
+
+def room_for(config: IntervalConfig, round: int, levels: int) -> int:
+    """Levels of storage a round needs: as many as there are, doubled when full (D16).
+
+    >>> room_for(IntervalConfig(base=2), 256, 8), room_for(IntervalConfig(base=2), 257, 8)
+    (8, 16)
+    """
+    if config.horizon is None:
+        while levels < intervals.levels_needed(round, config.base):
+            levels *= 2
+    return levels
+
+
+def widen(tree: Tree, room: int) -> Tree:
+    """The same bank with rows for `room` levels; new rows are zeros (outside jit)."""
+    return jax.tree.map(
+        lambda leaf: jnp.pad(leaf, [(0, room - leaf.shape[0])] + [(0, 0)] * (leaf.ndim - 1)), tree
+    )
+
+
+def widen_samples(samples: Buffer, room: int) -> Buffer:
+    """The same samples and empty ones, `room` in all (outside jit)."""
+    new = jnp.arange(room) >= samples.priority.shape[0]
+    return jax.vmap(buffers.forget)(widen(samples, room), new)
+
+
+def at(tree: Tree, level: Int[Array, ""]) -> Tree:
+    """What a level has."""
+    return jax.tree.map(lambda leaf: leaf[level], tree)
+
+
+def put(tree: Tree, level: Int[Array, ""], own: Any) -> Tree:
+    """The same with something else at a level."""
+    return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, own)
+
+
+def of_those_present(
+    present_count: Int[Array, ""], body: Callable, bank: Tree, *given: Any
+) -> Tree:
+    """body(expert, *given to it) in the place of each expert that is present.
+
+    One after another: what one expert's steps need stays in the processor's cache, one program
+    serves any number of experts, and a late round costs what its levels cost. The number must come
+    from the round alone; a batched one would let every seed wait for the most.
+    """
+
+    def one(level: Int[Array, ""], bank: Tree) -> Tree:
+        return put(bank, level, body(*at((bank, *given), level)))
+
+    return jax.lax.fori_loop(0, present_count, one, bank)
+
+
+def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Deck:
+    """The draws of learners without a memory: this round's rows alone, in fresh order."""
+    priorities, order = jax.random.split(key)
+    rows = buffers.sample_of(priorities, batch, config.capacity)
+    return buffers.deal(rows, buffers.shuffle(order, rows), Sizes(config.support))

@@ -1,0 +1,81 @@
+"""Scoring functions: features of one row to a logit, parameters as plain pytrees."""
+
+import jax
+import jax.numpy as jnp
+
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.types import Key, Model, Params
+
+__all__ = ["logistic", "make_model", "mlp", "product"]
+
+
+def logistic(features: int) -> Model:
+    """z = w . e + b, from zero (D10).
+
+    >>> model = logistic(2)
+    >>> model.scores({"weight": jnp.array([1.0, 2.0]), "bias": jnp.array(0.5)}, jnp.ones((1, 2)))
+    Array([3.5], dtype=float32)
+    """
+
+    def init(key: Key) -> Params:
+        return {"weight": jnp.zeros(features), "bias": jnp.zeros(())}
+
+    def score(params: Params, row: jax.Array) -> jax.Array:
+        return jnp.dot(params["weight"], row) + params["bias"]
+
+    return Model(init=init, scores=jax.vmap(score, in_axes=(None, 0)))
+
+
+def mlp(features: int, hidden: tuple[int, ...]) -> Model:
+    """ReLU layers of the given widths and a linear score, from the usual random start (D10).
+
+    >>> model = mlp(3, hidden=(4,))
+    >>> model.scores(model.init(jax.random.key(0)), jnp.zeros((2, 3))).tolist()
+    [0.0, 0.0]
+    """
+    widths = (features, *hidden, 1)
+
+    def init(key: Key) -> Params:
+        keys = jax.random.split(key, len(widths) - 1)
+        return [
+            # Var = 2 / fan-in keeps the size of what passes a ReLU layer (He et al. 2015).
+            {"weight": jax.random.normal(k, (n, m)) * (2 / n) ** 0.5, "bias": jnp.zeros(m)}
+            for k, n, m in zip(keys, widths[:-1], widths[1:], strict=True)
+        ]
+
+    def scores(params: Params, x: jax.Array) -> jax.Array:
+        first, *others = params
+        # Rows last: the products of a round take a quarter less time than with rows first.
+        inside = first["weight"].T @ x.T + first["bias"][:, None]
+        for layer in others:
+            inside = product(layer["weight"], jax.nn.relu(inside)) + layer["bias"][:, None]
+        return inside[0]
+
+    return Model(init=init, scores=scores)
+
+
+@jax.custom_vjp
+def product(weight: jax.Array, inside: jax.Array) -> jax.Array:
+    """weight.T @ inside, with gradients of the same form.
+
+    JAX's own rule makes the gradient for `inside` with rows first and turns it around, which takes
+    several times as long for matrices of this size.
+    """
+    return weight.T @ inside
+
+
+def _product(weight: jax.Array, inside: jax.Array) -> tuple[jax.Array, tuple]:
+    return product(weight, inside), (weight, inside)
+
+
+def _slopes(given: tuple, slope: jax.Array) -> tuple[jax.Array, jax.Array]:
+    weight, inside = given
+    return product(inside.T, slope.T), product(weight.T, slope)
+
+
+product.defvjp(_product, _slopes)
+
+
+def make_model(config: LearnerConfig, features: int) -> Model:
+    """The model a config names."""
+    return logistic(features) if config.model == "logistic" else mlp(features, config.hidden)

@@ -1,0 +1,170 @@
+"""Lagrangian, base-learner step, meta step, projection: how a pair (theta, lambda) moves.
+
+One primal-dual step serves everyone: the base learner of `fairsaoml` (Eq. 10 to 12), the live
+experts, and the baselines. A batch is a class-balanced draw; `Deployed` says what the decisions
+made from its scores look like (D25).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.fairness import make_constraints
+from fairsaoml.core.models import make_model
+from fairsaoml.core.prior import Deployed, restore
+from fairsaoml.core.types import Batch, Gap, Key, Params, PrimalDual, Problem, Schema
+
+__all__ = [
+    "Steps",
+    "balanced_loss",
+    "evaluate",
+    "lagrangian",
+    "make_problem",
+    "primal_dual_step",
+    "project",
+    "run_base_learner",
+    "start",
+]
+
+Scalar = Float[Array, ""]
+
+
+class Steps(NamedTuple):
+    """Sizes of one primal-dual step."""
+
+    primal: Scalar | float
+    dual: Scalar | float
+    damping: Scalar | float  # pulls the dual towards zero, so that it cannot grow without end
+
+
+def make_problem(config: LearnerConfig, schema: Schema) -> Problem:
+    """The problem a learner's config poses on a stream's schema."""
+    return Problem(
+        model=make_model(config, len(schema.features)),
+        loss=balanced_loss,
+        constraints=make_constraints(
+            config.constraints, schema.attributes, config.tolerance, config.score
+        ),
+        schema=schema,
+    )
+
+
+def start(problem: Problem, key: Key) -> PrimalDual:
+    """The pair before any row: the model's own start, and no price on unfairness."""
+    return PrimalDual(
+        primal=problem.model.init(key), dual=jnp.zeros(len(problem.constraints), jnp.float32)
+    )
+
+
+def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Scalar:
+    """Mean of the class means of the logistic loss (D20); a class without rows is left out.
+
+    >>> batch = Batch(x=None, y=jnp.array([1.0, 0.0]), group=None, weight=jnp.ones(2))
+    >>> balanced_loss(jnp.zeros(2), batch).round(4).item()
+    0.6930999755859375
+    """
+    losses = jax.nn.softplus(jnp.where(batch.y > 0, -logits, logits))
+
+    def class_mean(label: int) -> tuple[Scalar, Scalar]:
+        weight = jnp.where(batch.y == label, batch.weight, 0.0)
+        total = weight.sum()
+        return (weight * losses).sum() / jnp.where(total > 0, total, 1.0), total > 0
+
+    (zero, has_zero), (one, has_one) = class_mean(0), class_mean(1)
+    classes = has_zero.astype(jnp.float32) + has_one.astype(jnp.float32)
+    return (zero + one) / jnp.maximum(classes, 1.0)
+
+
+def evaluate(
+    problem: Problem, primal: Params, batch: Batch, deployed: Deployed
+) -> tuple[Scalar, Float[Array, "constraint"]]:
+    """Loss f and violations g of a model on a draw."""
+    logits = problem.model.scores(primal, batch.x)
+    restored = restore(batch, deployed.rate)
+    violation = [c.violation(logits + deployed.shift, restored) for c in problem.constraints]
+    return problem.loss(logits, batch), jnp.stack(violation) if violation else jnp.zeros(0)
+
+
+def gaps(problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed) -> Gap:
+    """Signed gaps between groups in a draw, one for each constraint."""
+    restored = restore(batch, deployed.rate)
+    found = [c.gap(logits + deployed.shift, restored) for c in problem.constraints]
+    if not found:
+        return Gap(value=jnp.zeros(0), known=jnp.zeros(0, bool), rate=jnp.zeros(0))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+
+
+def lagrangian(
+    problem: Problem, pair: PrimalDual, batch: Batch, deployed: Deployed
+) -> tuple[Scalar, Float[Array, "constraint"]]:
+    """F = f + sum_i lambda_i g_i (Eq. 10), and the violations beside it."""
+    loss, violation = evaluate(problem, pair.primal, batch, deployed)
+    return loss + jnp.dot(pair.dual, violation), violation
+
+
+def descent(problem: Problem, pair: PrimalDual, batch: Batch, deployed: Deployed) -> Params:
+    """Gradient of F with respect to theta."""
+
+    def objective(primal: Params) -> Scalar:
+        return lagrangian(problem, pair._replace(primal=primal), batch, deployed)[0]
+
+    return jax.grad(objective)(pair.primal)
+
+
+def primal_dual_step(
+    problem: Problem,
+    pair: PrimalDual,
+    batch: Batch,
+    deployed: Deployed,
+    steps: Steps,
+    radius: float | None = None,
+) -> PrimalDual:
+    """theta down the Lagrangian, then lambda up it at the new theta, clipped at 0 (Eq. 11, 12)."""
+    primal = move(pair.primal, descent(problem, pair, batch, deployed), steps.primal)
+    primal = project(primal, radius)
+    violation = evaluate(problem, primal, batch, deployed)[1]
+    dual = pair.dual + steps.dual * (violation - steps.damping * pair.dual)
+    return PrimalDual(primal=primal, dual=jnp.maximum(dual, 0.0))
+
+
+def run_base_learner(
+    problem: Problem,
+    pair: PrimalDual,
+    support: Batch,
+    deployed: Deployed,
+    steps: Steps,
+    times: int,
+) -> PrimalDual:
+    """The base learner G: some primal-dual steps on a support (Alg. 1 line 18); 0 is the identity.
+
+    Inner steps are not projected: the ball is the meta learner's domain (Eq. 14).
+    """
+
+    def once(pair: PrimalDual, _: None) -> tuple[PrimalDual, None]:
+        return primal_dual_step(problem, pair, support, deployed, steps), None
+
+    if times == 1:  # a loop takes half a second to be differentiated, even one of a single step
+        return once(pair, None)[0]
+    return jax.lax.scan(once, pair, None, length=times)[0]
+
+
+def move(primal: Params, gradient: Params, step: Scalar | float) -> Params:
+    """theta - step * gradient."""
+    return jax.tree.map(lambda value, slope: value - step * slope, primal, gradient)
+
+
+def project(primal: Params, radius: float | None) -> Params:
+    """The nearest point of the l2 ball, for the parameter vector as a whole (D9).
+
+    >>> project({"weight": jnp.array([3.0, 4.0])}, 1.0)["weight"].tolist()
+    [0.6000000238418579, 0.800000011920929]
+    """
+    if radius is None:
+        return primal
+    squares = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(primal))
+    norm = jnp.sqrt(jnp.maximum(squares, jnp.finfo(jnp.float32).tiny))
+    shrink = jnp.minimum(1.0, radius / norm)
+    return jax.tree.map(lambda leaf: leaf * shrink, primal)

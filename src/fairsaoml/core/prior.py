@@ -1,0 +1,87 @@
+"""The class prior that balanced training batches hide, and the decision that is deployed (D25).
+
+Training on 50:50 draws shifts every logit by the prior's log-odds. The deployed score adds them
+back, so that its sigmoid is calibrated; the decision is a threshold on that score; and the
+constraint speaks of the decisions that are made: its scores are measured from the threshold, its
+row weights restore the prior.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from fairsaoml.core.types import Batch
+
+__all__ = ["Deployed", "Prior", "deployed", "log_odds", "no_prior", "observe", "restore"]
+
+SMALLEST_RATE = 1e-3  # keeps the log-odds finite where a class has not been seen
+
+
+class Prior(NamedTuple):
+    """Discounted sums of the tasks' base rates, and of ones."""
+
+    rates: Float[Array, ""]
+    tasks: Float[Array, ""]
+
+
+class Deployed(NamedTuple):
+    """What the constraint must know of the decision: base rate, and logit minus threshold."""
+
+    rate: Float[Array, ""]
+    shift: Float[Array, ""]
+
+
+def no_prior() -> Prior:
+    """Before any task: even odds."""
+    return Prior(rates=jnp.zeros(()), tasks=jnp.zeros(()))
+
+
+def observe(prior: Prior, batch: Batch, discount: float) -> Prior:
+    """Add a task's base rate; an empty task changes nothing."""
+    rows = batch.weight.sum()
+    rate = (batch.weight * batch.y).sum() / jnp.where(rows > 0, rows, 1.0)
+    return Prior(
+        rates=jnp.where(rows > 0, discount * prior.rates + rate, prior.rates),
+        tasks=jnp.where(rows > 0, discount * prior.tasks + 1.0, prior.tasks),
+    )
+
+
+def base_rate(prior: Prior) -> Float[Array, ""]:
+    """The running share of positives, 0.5 before any task.
+
+    >>> base_rate(Prior(rates=jnp.array(0.3), tasks=jnp.array(1.0))).round(3).item()
+    0.30000001192092896
+    """
+    rate = jnp.where(prior.tasks > 0, prior.rates / jnp.where(prior.tasks > 0, prior.tasks, 1), 0.5)
+    return jnp.clip(rate, SMALLEST_RATE, 1 - SMALLEST_RATE)
+
+
+def log_odds(prior: Prior) -> Float[Array, ""]:
+    """What the deployed score adds to the model's logit."""
+    rate = base_rate(prior)
+    return jnp.log(rate) - jnp.log1p(-rate)
+
+
+def threshold(prior: Prior, decision: str | float) -> Float[Array, ""]:
+    """The deployed score above which a row is decided positive."""
+    if decision == "accuracy":
+        return jnp.zeros(())
+    if decision == "balanced":
+        return log_odds(prior)
+    share = jnp.asarray(decision, jnp.float32)
+    return jnp.log(share) - jnp.log1p(-share)
+
+
+def deployed(prior: Prior, decision: str | float) -> Deployed:
+    """The view of the decision that the constraints take."""
+    shift = log_odds(prior) - threshold(prior, decision)
+    return Deployed(rate=base_rate(prior), shift=shift)
+
+
+def restore(batch: Batch, rate: Float[Array, ""]) -> Batch:
+    """The same rows, weighted so that the classes present carry the prior's mass."""
+    ones, zeros = (batch.weight * batch.y).sum(), (batch.weight * (1 - batch.y)).sum()
+    mass_one = rate / jnp.where(ones > 0, ones, 1.0)
+    mass_zero = (1 - rate) / jnp.where(zeros > 0, zeros, 1.0)
+    return batch._replace(weight=batch.weight * jnp.where(batch.y > 0, mass_one, mass_zero))

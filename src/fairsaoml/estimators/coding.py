@@ -1,0 +1,185 @@
+"""Groups and features of a user's rows in the one coding inside, fixed by the first task.
+
+Fitted once and never moved: what comes later and does not fit has a defined place. A group never
+seen goes to the slot `unseen`, counted and in no constraint (D7); a value far outside the first
+task's is cut at five standard deviations.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from fairsaoml.core.errors import DataError
+from fairsaoml.streams.stream import LARGEST_VALUE
+from fairsaoml.streams.table.columns import canonical, factor
+from fairsaoml.streams.table.encoder import CLIP
+from fairsaoml.streams.table.roles import Sensitive, fit_sensitive
+from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
+
+__all__ = ["Groups", "Scaling", "sensitive_table"]
+
+
+class Scaling(NamedTuple):
+    """(x - center) / scale within +-limit, in float64 until then: a date is a large number.
+
+    >>> rows = np.array([[1.0, 7.0], [3.0, 7.0]])
+    >>> Scaling.of(rows).apply(np.array([[2.0, 7.0], [99.0, 8.0]])).tolist()
+    [[0.0, 0.0], [5.0, 1.0]]
+    """
+
+    center: np.ndarray  # (feature,)
+    scale: np.ndarray  # (feature,), 1 where the first task is constant
+    limit: np.ndarray  # ()
+
+    @classmethod
+    def of(cls, x: np.ndarray) -> "Scaling":
+        """Mean and standard deviation of rows; NaN is no value, and a feature may have none."""
+        known = np.isfinite(x)
+        rows = np.maximum(known.sum(axis=0), 1)
+        values = np.where(known, x, 0.0).astype(np.float64)
+        center = values.sum(axis=0) / rows
+        spread = np.sqrt((np.where(known, x - center, 0.0) ** 2).sum(axis=0) / rows)
+        # A constant's spread is rounding, not a scale.
+        constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(center)
+        return cls(center=center, scale=np.where(constant, 1.0, spread), limit=np.array(CLIP))
+
+    @classmethod
+    def none(cls, features: int) -> "Scaling":
+        """Features as they come, cut where every stream is cut."""
+        limit = np.array(LARGEST_VALUE)
+        return cls(center=np.zeros(features), scale=np.ones(features), limit=limit)
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Rows as a learner sees them, float32; no value is the mean."""
+        scaled = (x - self.center) / self.scale
+        scaled = np.where(np.isnan(scaled), 0.0, scaled)
+        return np.clip(scaled, -self.limit, self.limit).astype(np.float32)
+
+
+class Groups(NamedTuple):
+    """The sensitive columns and their levels; none where there is nothing to be fair about."""
+
+    columns: tuple[Sensitive, ...] = ()
+
+    @classmethod
+    def of(cls, table: Any, known: Any = None) -> "Groups":
+        """The levels that a table shows, and those that are known to come.
+
+        >>> Groups.of(pa.table({"sex": ["m", "m"]}), known=["f"]).columns[0].levels
+        ('f', 'm')
+        """
+        if table is None:
+            return cls()
+        known = _known_by_column(known, table.column_names)
+        return cls(tuple(_fit(name, table[name], known.get(name, ())) for name in known))
+
+    def codes(self, table: Any, rows: int) -> np.ndarray:
+        """(row, attribute) integer codes; groups that are not known are said in a warning."""
+        if (table is None) != (not self.columns):
+            expected, got = ("none", "some") if table is not None else ("some", "none")
+            raise DataError(
+                f"expected {expected} sensitive_features, as in the first call, got {got}; "
+                "give None for the groups that are unknown"
+            )
+        if not self.columns:
+            return np.zeros((rows, 0), np.int32)
+        table = self._ordered(table)
+        found = [column.codes(table[column.column]) for column in self.columns]
+        for column, (_, strange) in zip(self.columns, found, strict=True):
+            if strange:
+                warnings.warn(
+                    f"sensitive feature {column.column!r}: {', '.join(map(repr, strange[:5]))} "
+                    "was not known from the first call; such rows are counted as 'unseen' and "
+                    "are in no constraint; name such groups in known_groups",
+                    stacklevel=5,
+                )
+        return np.stack([codes for codes, _ in found], axis=1)
+
+    def _ordered(self, table: Any) -> Any:
+        """The columns of the first call: by name, or by place where they have no names."""
+        names = [column.column for column in self.columns]
+        if set(table.column_names) == set(names):
+            return table.select(names)
+        unnamed = [UNNAMED.format(index) for index in range(len(names))]
+        if unnamed in (table.column_names, names) and len(table.column_names) == len(names):
+            return table.rename_columns(names)
+        raise DataError(
+            f"expected the sensitive features {', '.join(names)} of the first call, "
+            f"got {', '.join(table.column_names)}"
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain values only."""
+        return [{**asdict(column), "levels": list(column.levels)} for column in self.columns]
+
+    @classmethod
+    def from_json(cls, saved: Sequence[Mapping[str, Any]]) -> "Groups":
+        """What `to_json` wrote."""
+        return cls(tuple(Sensitive(**{**one, "levels": tuple(one["levels"])}) for one in saved))
+
+
+def sensitive_table(sensitive_features: Any) -> Any:
+    """Sensitive features, given in whichever way, as an Arrow table; None stays None.
+
+    >>> sensitive_table(["f", "m"]).to_pydict()
+    {'sensitive_feature_0': ['f', 'm']}
+    """
+    if sensitive_features is None:
+        return None
+    columns = sensitive_columns(sensitive_features)
+    return pa.table({name: _column(values) for name, values in columns.items()})
+
+
+def _column(values: Any) -> Any:
+    try:
+        if isinstance(values, nw.Series):
+            return values.to_arrow()
+        return pa.array(_listed(values), from_pandas=True)
+    # Several kinds of value: their texts.
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if value is None else str(value) for value in _listed(values)])
+
+
+def _listed(values: Any) -> Any:
+    return values if isinstance(values, np.ndarray) else list(values)
+
+
+def _known_by_column(known: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Each column's known levels; a plain list is the only column's."""
+    if known is None:
+        return dict.fromkeys(names, ())
+    if isinstance(known, Mapping):
+        strange = [name for name in known if name not in names]
+        if strange:
+            raise DataError(
+                f"expected known_groups of {', '.join(names)}, got {strange[0]!r}; "
+                "name the columns of sensitive_features"
+            )
+        return {name: known.get(name, ()) for name in names}
+    if len(names) > 1:
+        raise DataError(
+            f"expected known_groups by column, got one list for {', '.join(names)}; "
+            "give {column: [groups]}"
+        )
+    return {names[0]: known}
+
+
+def _fit(name: str, column: Any, known: Sequence[Any]) -> Sensitive:
+    distinct = factor(column)
+    texts = distinct.values.to_pylist() + canonical(_column(known)).to_pylist() * bool(len(known))
+    missing = bool((distinct.codes < 0).any())
+    if len({*texts}) + missing < 2:
+        raise DataError(
+            f"expected two or more groups in the sensitive feature {name!r}, got one "
+            f"({', '.join(map(repr, texts)) or 'missing'}); give more rows at once, or name the "
+            "groups that are to come in known_groups"
+        )
+    if not len(known):
+        return fit_sensitive(name, [name], pa.table({name: column}))
+    levels = [*dict.fromkeys(texts), *([None] * missing)]
+    return fit_sensitive(name, [name], pa.table({name: pa.array(levels, pa.string())}))

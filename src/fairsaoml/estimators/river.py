@@ -1,0 +1,427 @@
+"""River estimators: rows one by one, collected until a task is full.
+
+Where the sensitive features come from, in River's own ways:
+
+- beside the row, as the keyword `sensitive_features` of `learn_one`: an item of a stream is
+  `(x, y, {"sensitive_features": "f"})`, which `progressive_val_score` passes on and a
+  `compose.Pipeline` routes to the step that declares it. A value, or {name: value} for several;
+- or in the row: `sensitive=("sex",)` names the keys that are taken out of `x` and are never an
+  input. Steps before must leave those keys alone:
+  `(compose.Discard("sex") | preprocessing.StandardScaler()) + compose.Select("sex") | model`.
+
+Which features there are, the first task says, as for every stream here: its features in the order
+of their names, each with the mean and scale it has there. A feature that is missing from a row is
+at its mean; one that turns up later is left out, unless `spare_features` has kept it a place, in
+which case the task that brings it gives its mean and scale.
+"""
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from secrets import randbits
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.types import Task
+from fairsaoml.estimators.adapter import SHARED, Adapter
+from fairsaoml.estimators.coding import Scaling, sensitive_table
+from fairsaoml.estimators.parameters import Own
+from fairsaoml.estimators.river_rows import (
+    Rows,
+    columns_of,
+    features_of,
+    frame_of,
+    matrix,
+    value_or_none,
+    values_of,
+)
+from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.saving import Saved
+from fairsaoml.streams.table.sensitive import UNNAMED
+
+try:
+    from river import base
+    from river.utils.dataframe import to_native_frame, to_native_series
+except ImportError as error:
+    raise ConfigError("expected river to be installed; pip install 'fairsaoml[river]'") from error
+
+__all__ = [
+    "AODClassifier",
+    "CBCEClassifier",
+    "FairAOGDClassifier",
+    "FairFMLClassifier",
+    "FairGLCClassifier",
+    "FairSAOMLClassifier",
+    "MaskFTMLClassifier",
+    "NewtonFairSAOMLClassifier",
+    "PaperFairSAOMLClassifier",
+    "RiverClassifier",
+]
+
+BOOLEANS = (False, True)  # River's labels, which need not be seen to be known
+EVEN = 0.5  # the probability before anything is learned
+SEED_BITS = 31
+
+Label = Any  # whatever River is given
+
+
+class RiverClassifier(Adapter, base.MiniBatchClassifier):
+    """The adapter: a learner's own class names it, `class Mine(RiverClassifier, learner="mine")`.
+
+    Every `task_size` rows are one round of the learner. Until the first task is full, both classes
+    are equally probable.
+    """
+
+    task_size: int
+    sensitive: Any
+    classes: Sequence | None
+    spare_features: int
+    seed: int | None
+
+    _home = "river"
+    _how = "name the `sensitive` keys of x, pass sensitive_features to learn_one"
+    _own: ClassVar[dict[str, Own]] = {
+        "task_size": Own(300, "rows that are collected and then learned from at once"),
+        "sensitive": Own(
+            None, "the key of x that is sensitive, or several: taken out of it, never an input"
+        ),
+        "classes": Own(
+            None, "the two labels, the positive one last; River's booleans need not be named"
+        ),
+        "spare_features": Own(0, "places kept for features that turn up after the first task"),
+        **SHARED,
+        "seed": Own(None, "seed of all that is random; an int gives the same every time"),
+    }
+
+    def _start(self) -> None:
+        self._waiting: list[Rows] = []
+        self._labels: list[Label] = []  # seen so far, two at most
+        self._slots: dict[Hashable, int] = {}  # feature -> column
+
+    # Learning
+
+    def learn_one(self, x: dict, y: Label, *, sensitive_features: Any = None) -> None:
+        """Take a row; the last one of a task has all of them learned from.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features.
+        y
+            A label.
+        sensitive_features
+            A value, or a dictionary of values by name.
+
+        """
+        names, values = features_of(x, self._keys())
+        groups = self._groups_of(x, sensitive_features)
+        self._take(names, [values], [value_or_none(y)], tuple(groups), [tuple(groups.values())])
+
+    def learn_many(self, X: Any, y: Any, *, sensitive_features: Any = None) -> None:
+        """Take the rows of a dataframe, exactly as `learn_one` would take each.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features.
+        y
+            A series of labels.
+        sensitive_features
+            Anything that has a row for each: a list, a series, a dataframe, a dictionary.
+
+        """
+        names, values, columns = columns_of(X, self._keys())
+        if sensitive_features is not None:
+            self._only_one_way(columns)
+            table = sensitive_table(sensitive_features)
+            columns = {name: table[name].to_pylist() for name in table.column_names}
+        labels = [value_or_none(label) for label in values_of(y)]
+        groups = list(zip(*columns.values(), strict=True)) or [()] * len(labels)
+        if not len(values) == len(labels) == len(groups):
+            raise ValueError(
+                "Found input variables with inconsistent numbers of samples: "
+                f"{[len(values), len(labels), len(groups)]}"
+            )
+        self._take(names, values, labels, tuple(columns), groups)
+
+    def _take(
+        self,
+        names: tuple,
+        x: Sequence[list[float]],
+        y: Sequence[Label],
+        sensitive: tuple,
+        groups: Sequence[tuple],
+    ) -> None:
+        """Let rows wait, and learn from them whenever a task is full."""
+        for label in dict.fromkeys(y):
+            self._see(label)
+        taken = 0
+        while taken < len(y):
+            waiting = sum(len(rows.y) for rows in self._waiting)
+            until = taken + self._whole("task_size") - waiting
+            last = self._waiting[-1] if self._waiting else None
+            if last is None or last.names != names or last.sensitive != sensitive:
+                last = Rows(names, sensitive, [], [], [])
+                self._waiting.append(last)
+            last.x.extend(x[taken:until])
+            last.y.extend(y[taken:until])
+            last.groups.extend(groups[taken:until])
+            taken = until
+            if taken <= len(y):
+                self._learn()
+
+    def _learn(self) -> None:
+        """One round: the rows that wait."""
+        table, classes = self._table(), self._known_classes()
+        online = self._online or self._begin(classes, table)
+        self._admit()
+        y = np.array([label == classes[1] for rows in self._waiting for label in rows.y])
+        x = self._scaling.apply(self._matrix(self._waiting))
+        online.learn(Task(x=x, y=y, group=self._groups.codes(table, len(y))))
+        self._waiting = []
+
+    def _begin(self, classes: tuple, table: Any) -> OnlineLearner:
+        """Settle by the first task what never changes again."""
+        if len(classes) < 2:
+            raise ValueError(
+                f"Classifier can't train on one class only: {classes[0]!r}; "
+                "name both in `classes`, the positive one last."
+            )
+        names = {name for rows in self._waiting for name in rows.names}
+        width = len(names) + self._whole("spare_features", 0)
+        seed = randbits(SEED_BITS) if self.seed is None else self._whole("seed", 0)
+        slots = [f"x{index}" for index in range(width)]
+        online = self._settle(slots, table, self._config().to_dict(), seed)
+        self._scaling = Scaling.none(width)
+        return online
+
+    def _admit(self) -> None:
+        """Give the features that are new a place, as long as there is one, and their scale."""
+        new = {name for rows in self._waiting for name in rows.names if name not in self._slots}
+        if not new:
+            return
+        names = sorted(new, key=lambda name: (type(name).__name__, str(name)))
+        room = len(self._scaling.center) - len(self._slots)
+        for name in names[:room]:
+            self._slots[name] = len(self._slots)
+        if names[room:]:
+            warnings.warn(
+                f"features that the first task did not show are left out: "
+                f"{', '.join(map(str, names[room:][:5]))}; spare_features keeps places for such",
+                stacklevel=5,
+            )
+        if self.standardize:
+            fresh = [self._slots[name] for name in names[:room]]
+            fitted = Scaling.of(self._matrix(self._waiting)[:, fresh])
+            center, scale = self._scaling.center.copy(), self._scaling.scale.copy()
+            center[fresh], scale[fresh] = fitted.center, fitted.scale
+            self._scaling = Scaling(center, scale, fitted.limit)
+
+    # Deciding
+
+    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict[Label, float]:
+        """Calibrated probabilities of the labels known so far.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features; what is sensitive is never looked at.
+
+        """
+        shares = self._shares(self._row(x))
+        return {label: float(share[0]) for label, share in shares.items()}
+
+    def predict_one(self, x: dict, **kwargs: Any) -> Label:
+        """The label decided; `decision` says from which probability on it is the positive one.
+
+        Parameters
+        ----------
+        x
+            A dictionary of features; what is sensitive is never looked at.
+
+        """
+        return self._decided(self._row(x))[0]
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Calibrated probabilities, a dataframe of X's kind with a column per label.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features.
+
+        """
+        return to_native_frame(self._shares(self._rows(X)), like=frame_of(X))
+
+    def predict_many(self, X: Any) -> Any:
+        """The labels decided, a series of X's kind.
+
+        Parameters
+        ----------
+        X
+            A dataframe of features.
+
+        """
+        return to_native_series(self._decided(self._rows(X)), name=None, like=frame_of(X))
+
+    def _row(self, x: Mapping) -> Rows:
+        names, values = features_of(x, self._keys())
+        return Rows(names, (), [values], [], [])
+
+    def _rows(self, X: Any) -> Rows:
+        names, values, _ = columns_of(X, self._keys())
+        return Rows(names, (), values, [], [])
+
+    def _positive(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Each row's probability of the positive label, and whether it is decided so."""
+        if self._online is None:
+            return np.full(len(rows.x), EVEN), np.zeros(len(rows.x), bool)
+        x = self._scaling.apply(self._matrix([rows]))
+        scores, threshold = self._online.scored(x)
+        return expit(scores), scores > threshold
+
+    def _shares(self, rows: Rows) -> dict[Label, np.ndarray]:
+        """Each known label's probability, row by row; the only one known is certain."""
+        classes, positive = self._known_classes(), self._positive(rows)[0]
+        if len(classes) == 1:
+            return {classes[0]: np.ones(len(rows.x))}
+        return {classes[0]: 1 - positive, classes[1]: positive}
+
+    def _decided(self, rows: Rows) -> list[Label]:
+        classes = self._known_classes()
+        return [classes[-1] if yes else classes[0] for yes in self._positive(rows)[1]]
+
+    # From River's rows to numbers
+
+    def _see(self, y: Label) -> None:
+        """Remember a label; a third one is refused."""
+        known = self._labels if self.classes is None else self.classes
+        if y not in known and len(known) == 2:
+            raise ValueError(
+                "Only binary classification is supported. "
+                f"Expected one of the labels {known[0]!r} and {known[1]!r}, got {y!r}."
+            )
+        if y not in self._labels:
+            self._labels.append(y)
+
+    def _known_classes(self) -> tuple:
+        """The labels, the positive one last; one only where the other is not known yet."""
+        if self.classes is not None:
+            return tuple(self.classes)
+        if all(label in BOOLEANS for label in self._labels):
+            return BOOLEANS
+        return tuple(sorted(self._labels, key=lambda label: (type(label).__name__, label)))
+
+    def _keys(self) -> tuple:
+        """The keys of x that are sensitive."""
+        if self.sensitive is None:
+            return ()
+        return (self.sensitive,) if isinstance(self.sensitive, str) else tuple(self.sensitive)
+
+    def _groups_of(self, x: Mapping, sensitive_features: Any) -> dict[str, Any]:
+        """A row's groups by name, from beside it or from in it."""
+        inside = {str(key): value_or_none(x.get(key)) for key in self._keys()}
+        if sensitive_features is None:
+            return inside
+        self._only_one_way(inside)
+        if isinstance(sensitive_features, Mapping):
+            return {str(name): value_or_none(value) for name, value in sensitive_features.items()}
+        return {UNNAMED.format(0): value_or_none(sensitive_features)}
+
+    def _only_one_way(self, inside: Mapping) -> None:
+        if inside:
+            raise ValueError(
+                "expected sensitive features in x, by the keys named in `sensitive`, or beside "
+                "it, in `sensitive_features`; got both"
+            )
+
+    def _table(self) -> Any:
+        """The groups of the rows that wait, by column; None where there is nothing sensitive."""
+        known = [column.column for column in self._groups.columns]
+        names = dict.fromkeys(
+            [*known, *(name for rows in self._waiting for name in rows.sensitive)]
+        )
+        columns: dict[str, list] = {name: [] for name in names}
+        for rows in self._waiting:
+            given = dict(zip(rows.sensitive, zip(*rows.groups, strict=True), strict=True))
+            for name, values in columns.items():
+                values.extend(given.get(name, [None] * len(rows.y)))
+        return sensitive_table(columns or None)
+
+    def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:
+        return matrix(rows, self._slots, len(self._scaling.center))
+
+    # Saving
+
+    def _further(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        for name in (*self._slots, *(name for rows in self._waiting for name in rows.names)):
+            if not isinstance(name, str | int):
+                raise ConfigError(
+                    f"expected feature names that are texts or whole numbers, got {name!r}; "
+                    "other names cannot be saved"
+                )
+        # The waiting rows' numbers are arrays: JSON knows no NaN.
+        return {"waiting": [np.array(rows.x, np.float64) for rows in self._waiting]}, {
+            "labels": self._labels,
+            "features": list(self._slots),
+            "waiting": [rows._replace(x=[])._asdict() for rows in self._waiting],
+        }
+
+    def _take_back(self, saved: Saved) -> None:
+        about = saved.about
+        self._labels = about["labels"]
+        self._slots = {name: place for place, name in enumerate(about["features"])}
+        self._waiting = [
+            Rows(
+                names=tuple(rows["names"]),
+                sensitive=tuple(rows["sensitive"]),
+                x=saved.arrays[f"['waiting'][{place}]"].tolist(),
+                y=rows["y"],
+                groups=[*map(tuple, rows["groups"])],
+            )
+            for place, rows in enumerate(about["waiting"])
+        ]
+
+
+class FairSAOMLClassifier(RiverClassifier, learner="fairsaoml-live"):
+    """Accurate and fair while the world changes: experts on geometric intervals of time.
+
+    Each expert keeps learning from its own interval's rows, by primal-dual steps that price
+    unfairness; weights that move to whoever fits the present mix their decisions. The learner
+    `fairsaoml-live`.
+
+    Examples
+    --------
+    >>> model = FairSAOMLClassifier(task_size=50, model="logistic", horizon=4, seed=0)
+    >>> for turn in range(200):
+    ...     merit = turn % 7 - 3
+    ...     model.learn_one({"merit": merit}, merit > 0, sensitive_features="fm"[turn % 2])
+    >>> model.predict_one({"merit": 3}), model.predict_one({"merit": -3})
+    (True, False)
+    """
+
+
+class NewtonFairSAOMLClassifier(RiverClassifier, learner="fairsaoml-newton"): ...
+
+
+class PaperFairSAOMLClassifier(RiverClassifier, learner="fairsaoml"): ...
+
+
+class MaskFTMLClassifier(RiverClassifier, learner="mask-ftml"): ...
+
+
+class FairFMLClassifier(RiverClassifier, learner="fair-fml"): ...
+
+
+class FairAOGDClassifier(RiverClassifier, learner="fair-aogd"): ...
+
+
+class FairGLCClassifier(RiverClassifier, learner="fair-glc"): ...
+
+
+class AODClassifier(RiverClassifier, learner="aod"): ...
+
+
+class CBCEClassifier(RiverClassifier, learner="cbce"): ...

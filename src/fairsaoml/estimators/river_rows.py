@@ -1,0 +1,100 @@
+"""River's rows, dictionaries or dataframes, as names and numbers."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from fairsaoml.estimators.parameters import plain
+
+__all__ = ["Rows", "columns_of", "features_of", "frame_of", "matrix", "value_or_none", "values_of"]
+
+
+class Rows(NamedTuple):
+    """Labelled rows with the same features and sensitive features, waiting for their task."""
+
+    names: tuple[Hashable, ...]
+    sensitive: tuple[str, ...]
+    x: list[list[float]]  # NaN where there is no value
+    y: list[Any]
+    groups: list[tuple]
+
+
+def features_of(x: Mapping, sensitive: Sequence) -> tuple[tuple, list[float]]:
+    """Names and numbers of what is no sensitive feature.
+
+    >>> features_of({"age": 30, "sex": "f"}, sensitive=["sex"])
+    (('age',), [30.0])
+    """
+    if sensitive:
+        x = {name: value for name, value in x.items() if name not in sensitive}
+    try:
+        return tuple(x), [*map(float, x.values())]
+    except (TypeError, ValueError):
+        return tuple(x), [_number(name, value) for name, value in x.items()]
+
+
+def columns_of(X: Any, sensitive: Sequence) -> tuple[tuple, list[list[float]], dict[str, list]]:
+    """The same of a dataframe's rows, and its sensitive columns."""
+    frame = frame_of(X)
+    names = tuple(name for name in frame.columns if name not in sensitive)
+    values = _numbers(frame.select(nw.col(*names)) if sensitive else frame).tolist()
+    groups = {str(key): [*map(value_or_none, frame[key].to_list())] for key in sensitive}
+    return names, values, groups
+
+
+def matrix(waiting: Sequence[Rows], slots: Mapping[Hashable, int], width: int) -> np.ndarray:
+    """(row, slot), NaN where there is no value; a feature without a slot is left out.
+
+    >>> matrix([Rows(("b", "c"), (), [[1.0, 2.0]], [], [])], slots={"a": 0, "b": 1}, width=2)
+    array([[nan,  1.]])
+    """
+    found = np.full((sum(len(rows.x) for rows in waiting), width), np.nan)
+    first = 0
+    for rows in waiting:
+        last = first + len(rows.x)
+        kept = [place for place, name in enumerate(rows.names) if name in slots]
+        if kept:
+            into = [slots[rows.names[place]] for place in kept]
+            found[first:last, into] = np.array(rows.x)[:, kept]
+        first = last
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def frame_of(X: Any) -> nw.DataFrame:
+    """A dataframe of whichever kind, wrapped by narwhals."""
+    return nw.from_native(X, eager_only=True)
+
+
+def values_of(y: Any) -> list:
+    """A series' values, or those of whatever else can be gone through."""
+    wrapped = nw.from_native(y, allow_series=True, pass_through=True)
+    return wrapped.to_list() if isinstance(wrapped, nw.Series) else list(y)
+
+
+def _number(name: Hashable, value: Any) -> float:
+    try:
+        return np.nan if value is None else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"could not convert {type(value).__name__} to float: {value!r}, the feature {name!r}; "
+            "put preprocessing.OneHotEncoder before, or name it in `sensitive`"
+        ) from None
+
+
+def _numbers(frame: nw.DataFrame) -> np.ndarray:
+    """(row, column); column by column where there is more to be said than numbers."""
+    try:
+        return np.asarray(frame.to_numpy(), np.float64).reshape(frame.shape)
+    except (TypeError, ValueError):
+        columns = [
+            [_number(name, value) for value in frame[name].to_list()] for name in frame.columns
+        ]
+        return np.array(columns, np.float64).T
+
+
+def value_or_none(value: Any) -> Any:
+    """A value as Python's own; NaN is no value."""
+    value = plain(value)
+    return None if isinstance(value, float) and np.isnan(value) else value

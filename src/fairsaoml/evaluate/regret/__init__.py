@@ -1,0 +1,1 @@
+"""Regret against comparators that are solved."""

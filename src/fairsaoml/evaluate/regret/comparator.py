@@ -1,0 +1,465 @@
+"""The best fixed model of every window, in hindsight: what regret is measured against.
+
+On window [s, e], for the linear model and gaps of logits,
+
+    min_theta  sum_t f_t(theta)   s.t.  sum_t g_ti(theta) <= 0 for every i,   |theta| <= radius,
+
+f_t the mean logistic loss over all rows of round t, g_ti = |a_ti . theta| - tolerance. This is a
+convex program, and it is solved as one: proximal Newton steps whose quadratic programs hold the
+constraints exactly (`quadratic`), all windows of a length together. Every answer carries a proof:
+a feasible point of the dual program, so that `loss - bound` is a duality gap, by weak duality and
+whatever the solver did.
+
+Both f_t and g_t are those of the journal: scores are as deployed, with the log-odds of the class
+prior before the round added (D25), so that a learner that is this model has regret 0.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from fairsaoml.core import prior
+from fairsaoml.core.types import Batch, Problem, Task
+from fairsaoml.evaluate.prequential import bucket, stacked
+from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
+
+__all__ = ["Comparators", "Rounds", "best_models", "deployment", "linear_rounds"]
+
+TOLERANCE = 1e-5  # duality gap per round that is asked for
+FAR = 1e3  # without a ball, proofs hold for all models of at most this norm
+MOST_STEPS = 40
+PATIENCE = 3  # steps with borrowed Hessians, before a window gets its own
+MOST_ATTEMPTS = 4
+PROMISE = 4  # a step that promises less than this share of the gap is not made
+OVERSHOT = 0.5  # of the first slope: a step that ends steeper uphill is shortened
+FEW_ROWS = 20  # per parameter, below which a window's fit can be extreme: its own Hessian
+BLOCK = 32  # windows that share a pass over their rows
+CHUNK = 2048  # rows of a pass that are in the processor's cache together
+MEMORY = 4_000_000  # numbers in the constraint terms of windows solved together
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Rounds(NamedTuple):
+    """All rounds of a game as the linear comparator sees them; the last parameter is the bias."""
+
+    x: Floats  # (row, parameter), round after round, ones last
+    y: Floats  # (row,)
+    offset: Floats  # (row,): what deployment adds to the model's logit
+    weight: Floats  # (row,): one over the rows of its round
+    first: Ints  # (round + 1,): where each round's rows begin, and the end
+    terms: Floats  # (round, constraint, parameter): a, zero where the gap is unknown
+    allowed: Floats  # (round, constraint): the tolerance, 0 where the gap is unknown
+
+    @property
+    def number(self) -> int:
+        """How many rounds there are."""
+        return len(self.first) - 1
+
+
+class Comparators(NamedTuple):
+    """The best models of some windows of one length. Rounds count from 0 here."""
+
+    start: Ints  # (window,): first round
+    length: int
+    point: Floats  # (window, parameter)
+    loss: Floats  # (window,): sum over the window
+    bound: Floats  # (window,): no model within the limits has less
+    violation: Floats  # (window, constraint): sum over the window
+
+    @property
+    def gap(self) -> Floats:
+        """How far from the best a model may be, at most, per round: (window,)."""
+        return (self.loss - self.bound) / self.length
+
+
+def deployment(rates: Sequence[float | None], config: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """What deployment adds to a model's logit in each round, and the threshold there (D25).
+
+    `rates` are the tasks' shares of positives, None for an empty task. Both depend on earlier
+    rounds only, and on no learner.
+
+    >>> shift, threshold = deployment([0.75, 0.5], {"prior_discount": 0.7, "decision": "accuracy"})
+    >>> shift.round(3).tolist(), threshold.tolist()  # log 3 after the first round
+    ([0.0, 1.099], [0.0, 0.0])
+    """
+    known = np.array([rate is not None for rate in rates], np.float32)
+    shares = np.array([rate or 0.0 for rate in rates], np.float32)
+
+    def one(old: prior.Prior, turn: tuple) -> tuple[prior.Prior, tuple]:
+        rate, weight = turn
+        row: Any = None
+        seen = Batch(x=row, y=rate[None], group=row, weight=weight[None])
+        out = (prior.log_odds(old), prior.threshold(old, config["decision"]))
+        return prior.observe(old, seen, config["prior_discount"]), out
+
+    _, (shift, threshold) = jax.lax.scan(one, prior.no_prior(), (shares, known))
+    return np.asarray(shift, np.float64), np.asarray(threshold, np.float64)
+
+
+def linear_rounds(
+    tasks: Sequence[Task],
+    problem: Problem,
+    config: Mapping[str, Any],
+    scored: Sequence[NDArray[np.bool_]] | None = None,
+) -> Rounds:
+    """Rounds for the exact comparator; `scored` marks the rows that count, all by default.
+
+    The gap of logits is linear in theta: its coefficients are read off the constraint itself, as
+    its gradient, so that there is one definition of it.
+    """
+    shift, _ = deployment([float(task.y.mean()) if len(task.y) else None for task in tasks], config)
+    if scored is not None:
+        tasks = [
+            task._replace(x=task.x[rows], y=task.y[rows], group=task.group[rows])
+            for task, rows in zip(tasks, scored, strict=True)
+        ]
+    sizes = np.array([len(task.y) for task in tasks])
+    x = np.concatenate([task.x for task in tasks]).astype(np.float64)
+    count, features = len(tasks), len(problem.schema.features)
+    terms = np.zeros((count, len(problem.constraints), features + 1))
+    allowed = np.zeros((count, len(problem.constraints)))
+    if problem.constraints:
+        batches = stacked(tasks, bucket(int(sizes.max(initial=0))))
+        coefficients, known = jax.vmap(lambda batch: _coefficients(problem, batch))(batches)
+        coefficients = np.asarray(coefficients, np.float64)  # (round, constraint, row)
+        for t, task in enumerate(tasks):
+            terms[t, :, :-1] = _means(coefficients[t, :, : sizes[t]]) @ task.x
+        terms *= np.asarray(known)[:, :, None]
+        allowed = np.asarray(known) * np.array([c.tolerance for c in problem.constraints])
+    return Rounds(
+        x=np.hstack([x, np.ones((len(x), 1))]),
+        y=np.concatenate([task.y for task in tasks]).astype(np.float64),
+        offset=np.repeat(shift, sizes),
+        weight=np.repeat(1 / np.maximum(sizes, 1), sizes),
+        first=np.concatenate([[0], np.cumsum(sizes)]),
+        terms=terms,
+        allowed=allowed,
+    )
+
+
+def _coefficients(problem: Problem, batch: Batch) -> tuple[Any, Any]:
+    """Each gap as a linear function of the scores, and whether it is known."""
+    nothing = jnp.zeros(batch.y.shape[0])
+    slopes = [jax.grad(lambda z, c=c: c.gap(z, batch).value)(nothing) for c in problem.constraints]
+    known = [c.gap(nothing, batch).known for c in problem.constraints]
+    return jnp.stack(slopes), jnp.stack(known)
+
+
+def _means(coefficients: Floats) -> Floats:
+    """The same, both sides summing to one in double precision.
+
+    A group's weights sum to one only to 1e-8 in single precision, and a solver finds in the rest a
+    way to be fair by enormous parameters on features that add up to a constant.
+    """
+    positive, negative = np.maximum(coefficients, 0.0), np.maximum(-coefficients, 0.0)
+    one, other = (side.sum(axis=1, keepdims=True) for side in (positive, negative))
+    return positive / np.where(one > 0, one, 1.0) - negative / np.where(other > 0, other, 1.0)
+
+
+def best_models(
+    rounds: Rounds,
+    length: int,
+    *,
+    radius: float | None,
+    fair: bool,
+    near: Comparators | None = None,
+    starts: Ints | None = None,
+    tolerance: float = TOLERANCE,
+) -> Comparators:
+    """The best model of every window of a length (or of those that begin at `starts`).
+
+    `near` are the best models of shorter windows, to begin with; they change the time this takes,
+    and the answer by no more than the gap. `fair=False` leaves the constraints out.
+
+    >>> x = np.array([[1.0], [1.0], [1.0], [1.0]])  # one parameter, the bias: three ones of four
+    >>> y, ones, first = np.array([1.0, 1.0, 1.0, 0.0]), np.ones(4), np.array([0, 4])
+    >>> rounds = Rounds(x, y, 0 * ones, ones / 4, first, np.zeros((1, 0, 1)), np.zeros((1, 0)))
+    >>> best = best_models(rounds, 1, radius=None, fair=False, tolerance=1e-10)
+    >>> best.point.round(4).tolist()  # log 3
+    [[1.0986]]
+    """
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    every = np.arange(rounds.number - length + 1)
+    starts = every if starts is None else starts
+    if not fair:
+        shape = (rounds.number, 0, rounds.x.shape[1])
+        rounds = rounds._replace(terms=np.zeros(shape), allowed=np.zeros(shape[:2]))
+    guess = _guess(rounds, starts, length, near, radius)
+    numbers = length * rounds.terms.shape[1] * rounds.x.shape[1]
+    threads = os.cpu_count() or 1
+    size = max(1, min(MEMORY // max(numbers, 1), -(-len(starts) // threads)))
+    # Thousands of small products: threads inside each would only get in each other's way.
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        reference = _reference(rounds, starts, length, guess)
+
+        def part(at: int) -> tuple[Floats, ...]:
+            mine = slice(at, at + size)
+            return _solved(rounds, starts[mine], length, guess[mine], radius, reference, tolerance)
+
+        parts = list(pool.map(part, range(0, len(starts), size)))
+    joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
+    return Comparators(starts, length, *joined)
+
+
+class _Reference(NamedTuple):
+    """A curvature for every row, and its sums, from which any window's Hessian is a difference."""
+
+    curvature: Floats  # (row,)
+    sums: Floats  # (round + 1, parameter, parameter)
+
+
+def _reference(rounds: Rounds, starts: Ints, length: int, points: Floats) -> _Reference:
+    """Each round's Hessian at the mean of the points of the windows that hold it."""
+    size = rounds.x.shape[1]
+    total, held = np.zeros((rounds.number + 1, size)), np.zeros(rounds.number + 1)
+    np.add.at(total, starts, points)
+    np.add.at(total, starts + length, -points)
+    np.add.at(held, starts, 1.0)
+    np.add.at(held, starts + length, -1.0)
+    mean = np.cumsum(total, axis=0) / np.maximum(np.cumsum(held), 1.0)[:, None]
+    curvature = np.empty(len(rounds.y))
+    sums = np.zeros((rounds.number + 1, size, size))
+    for t in range(rounds.number):
+        rows = slice(rounds.first[t], rounds.first[t + 1])
+        score = rounds.x[rows] @ mean[t] + rounds.offset[rows]
+        curvature[rows] = rounds.weight[rows] * _steady_curvature(score)
+        sums[t + 1] = sums[t] + rounds.x[rows].T @ (curvature[rows, None] * rounds.x[rows])
+    return _Reference(curvature, sums)
+
+
+def _solved(
+    rounds: Rounds,
+    starts: Ints,
+    length: int,
+    points: Floats,
+    radius: float | None,
+    reference: _Reference,
+    tolerance: float,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Point, loss, bound and violation of some windows of one length."""
+    terms = np.stack([rounds.terms[s : s + length] for s in starts])
+    allowed = np.stack([rounds.allowed[s : s + length].sum(axis=0) for s in starts])
+    rows = rounds.first[starts + length] - rounds.first[starts]
+    own = rows < FEW_ROWS * rounds.x.shape[1]
+    goal = tolerance * length
+    points = np.where(own[:, None], 0.0, points)  # Newton's own way is shortest from zero
+    loss, bound = np.empty(len(starts)), np.full(len(starts), -np.inf)
+    todo = np.arange(len(starts))
+    for _ in range(MOST_ATTEMPTS):
+        few = Limits(terms[todo], allowed[todo], radius)
+        points[todo], model, exact = _descend(
+            rounds, starts[todo], length, points[todo], few, reference, own[todo], goal
+        )
+        loss[todo], proof = _certify(
+            rounds, starts[todo], length, points[todo], model, few, reference, exact
+        )
+        bound[todo] = np.maximum(bound[todo], proof)
+        todo = todo[loss[todo] - bound[todo] > tolerance * length]
+        if not len(todo):
+            break
+        own[todo], goal = True, goal / 10
+    violation = np.abs(np.einsum("wtcp,wp->wtc", terms, points)).sum(axis=1) - allowed
+    return points, loss, bound, violation
+
+
+def _descend(
+    rounds: Rounds,
+    starts: Ints,
+    length: int,
+    points: Floats,
+    limits: Limits,
+    reference: _Reference,
+    own: NDArray[np.bool_],
+    goal: float,
+) -> tuple[Floats, Solution, NDArray[np.bool_]]:
+    """Proximal Newton steps until the next promises much less than `goal`: that step, too.
+
+    Also returned: which windows came to need a Hessian of their own.
+    """
+    own = own.copy()
+    points, gradient = points.copy(), _gradients(rounds, starts, length, points)
+    hessian = reference.sums[starts + length] - reference.sums[starts]
+    count, _, constraints, _ = limits.terms.shape
+    model = Solution(
+        point=points.copy(),
+        signed=np.zeros(limits.terms.shape[:3]),
+        price=np.zeros((count, constraints)),
+        ball=np.zeros(count),
+    )
+    active = np.arange(count)
+    for step in range(MOST_STEPS):
+        own[active] |= step >= PATIENCE
+        for w in active[own[active]]:
+            hessian[w] = _own_hessian(rounds, starts[w], length, points[w])
+        here, slope, curve = points[active], gradient[active], hessian[active]
+        few = Limits(limits.terms[active], limits.most[active], limits.radius)
+        best = minimise(curve, slope - _times(curve, here), few, goal / 20)
+        for all_of, new in zip(model, best, strict=True):
+            all_of[active] = new
+        move = best.point - here
+        descent = (slope * move).sum(axis=1)
+        promise = -descent - 0.5 * (move * _times(curve, move)).sum(axis=1)
+        going = promise > goal / PROMISE
+        active, here, move, descent = active[going], here[going], move[going], descent[going]
+        if not len(active):
+            break
+        points[active] = here + move
+        gradient[active] = _gradients(rounds, starts[active], length, points[active])
+        for _ in range(MOST_STEPS):
+            # By convexity the loss has not risen where it ends downhill, or uphill but gently.
+            end = (gradient[active] * move).sum(axis=1)
+            long = end > OVERSHOT * np.abs(descent)
+            if not long.any():
+                break
+            again, share = active[long], descent[long] / (descent[long] - end[long])
+            move[long] *= share[:, None]
+            descent[long] *= share
+            points[again] = here[long] + move[long]
+            gradient[again] = _gradients(rounds, starts[again], length, points[again])
+    return points, model, own
+
+
+def _certify(
+    rounds: Rounds,
+    starts: Ints,
+    length: int,
+    points: Floats,
+    model: Solution,
+    limits: Limits,
+    reference: _Reference,
+    own: NDArray[np.bool_],
+) -> tuple[Floats, Floats]:
+    """Loss of each window's point, and a lower bound on the loss of any model within the limits.
+
+    softplus(z) = max_p p z + entropy(p), so that for any p in [0, 1], any |nu_ti| <= lambda_i and
+    any theta within the limits
+
+        f(theta) >= sum_r w_r ((p_r - y_r) o_r + entropy(p_r)) - sum_i lambda_i c_i - R |v|,
+
+    v = sum_r w_r (p_r - y_r) x_r + sum_ti nu_ti a_ti. Without a ball v must vanish: p is the
+    point's own chance after the quadratic model's last step, for which it does.
+    """
+    pulled = np.einsum("wtc,wtcp->wp", model.signed, limits.terms)
+    price = np.abs(model.signed).max(axis=1, initial=0.0)
+    loss, bound, rest = np.zeros(len(starts)), np.zeros(len(starts)), pulled.copy()
+    for mine, rows, inside in _blocks(rounds, starts, length):
+        x, y, offset = rounds.x[rows], rounds.y[rows, None], rounds.offset[rows, None]
+        weight = rounds.weight[rows, None] * inside
+        score = x @ points[mine].T + offset
+        chance = _sigmoid(score)
+        loss[mine] += (weight * (_softplus(score) - y * score)).sum(axis=0)
+        curvature = np.where(
+            own[mine],
+            chance * (1 - chance),
+            (reference.curvature[rows] / rounds.weight[rows])[:, None],
+        )
+        chance = np.clip(chance + curvature * (x @ (model.point[mine] - points[mine]).T), 0.0, 1.0)
+        bound[mine] += (weight * ((chance - y) * offset + _entropy(chance))).sum(axis=0)
+        rest[mine] += (weight * (chance - y)).T @ x
+    radius = FAR if limits.radius is None else limits.radius
+    return loss, bound - (price * limits.most).sum(axis=1) - radius * np.linalg.norm(rest, axis=1)
+
+
+def _blocks(
+    rounds: Rounds, starts: Ints, length: int
+) -> Iterator[tuple[slice, slice, Floats | float]]:
+    """Windows, rows, and which of the rows are inside which window: passes over the data.
+
+    Windows that begin near each other share the passes over the rows of all of them.
+    """
+    block = int(np.clip(length // 2, 4, BLOCK))
+    for at in range(0, len(starts), block):
+        mine = slice(at, min(at + block, len(starts)))
+        low, high = rounds.first[starts[mine]], rounds.first[starts[mine] + length]
+        end = int(high.max())
+        for begin in range(int(low.min()), end, CHUNK):
+            rows = slice(begin, min(begin + CHUNK, end))
+            if rows.start >= low.max() and rows.stop <= high.min():
+                yield mine, rows, 1.0
+            else:
+                place = np.arange(rows.start, rows.stop)[:, None]
+                yield mine, rows, ((place >= low) & (place < high)).astype(np.float64)
+
+
+def _gradients(rounds: Rounds, starts: Ints, length: int, points: Floats) -> Floats:
+    """Gradient of each window's summed loss at its own point: (window, parameter)."""
+    gradient = np.zeros_like(points)
+    for mine, rows, inside in _blocks(rounds, starts, length):
+        x = rounds.x[rows]
+        error = _sigmoid(x @ points[mine].T + rounds.offset[rows, None])
+        error -= rounds.y[rows, None]
+        error *= rounds.weight[rows, None] * inside
+        gradient[mine] += error.T @ x
+    return gradient
+
+
+def _own_hessian(rounds: Rounds, start: int, length: int, point: Floats) -> Floats:
+    rows = slice(rounds.first[start], rounds.first[start + length])
+    x = rounds.x[rows]
+    chance = _sigmoid(x @ point + rounds.offset[rows])
+    return x.T @ ((rounds.weight[rows] * chance * (1 - chance))[:, None] * x)
+
+
+def _guess(
+    rounds: Rounds, starts: Ints, length: int, near: Comparators | None, radius: float | None
+) -> Floats:
+    """Where to begin: between the best models of the shorter windows at both ends, within limits.
+
+    Zero keeps every limit, and limits are convex: a point outside is drawn towards zero.
+    """
+    size = rounds.x.shape[1]
+    if near is None:
+        return np.zeros((len(starts), size))
+    last = len(near.start) - 1
+    left = np.searchsorted(near.start, starts).clip(0, last)
+    right = np.searchsorted(near.start, starts + max(length - near.length, 0)).clip(0, last)
+    points = (near.point[left] + near.point[right]) / 2
+    for w, s in enumerate(starts):
+        reach = np.abs(rounds.terms[s : s + length] @ points[w]).sum(axis=0)
+        most = rounds.allowed[s : s + length].sum(axis=0)
+        over = np.max(reach / np.maximum(most, np.finfo(float).tiny), initial=1.0)
+        points[w] /= over
+    if radius is not None:
+        norm = np.linalg.norm(points, axis=1)
+        points *= np.minimum(1.0, radius / np.maximum(norm, radius))[:, None]
+    return points
+
+
+def _steady_curvature(score: Floats) -> Floats:
+    """sigmoid's slope, but at least half of tanh(z/2) / 2z.
+
+    That is the curvature of the parabola over softplus that touches it at z and -z (Jaakkola and
+    Jordan 2000). It falls with 1/|z| where the slope falls exponentially: a step that is good
+    enough, too, for windows in which the row's score is not this one.
+    """
+    size = np.maximum(np.abs(score), 1e-6)
+    chance = _sigmoid(score)
+    return np.maximum(chance * (1 - chance), np.tanh(size / 2) / (4 * size))
+
+
+def _sigmoid(score: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-score))
+
+
+def _softplus(score: Floats) -> Floats:
+    return np.maximum(score, 0.0) + np.log1p(np.exp(-np.abs(score)))
+
+
+def _entropy(chance: Floats) -> Floats:
+    from scipy.special import entr
+
+    return entr(chance) + entr(1 - chance)
+
+
+def _times(matrices: Floats, vectors: Floats) -> Floats:
+    return (matrices @ vectors[:, :, None])[:, :, 0]

@@ -1,0 +1,189 @@
+"""Comparators where the problem is not convex: the best of a pool of models, an approximation.
+
+For a network, or for gaps of probabilities or decisions, nobody knows the best model of a window.
+A pool of models is fitted instead, on windows of several lengths and with several prices on
+unfairness, and each is also taken with its scores drawn towards its bias, down to the constant
+model, which is always fair. Every model is then judged on *all* rows of every round; a window's
+comparator is the best of the pool that keeps the window's constraints. So its figures are true, its
+constraints are kept, and its loss is an upper bound of the best model's: the regret against it is
+a lower bound of the regret.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from fairsaoml.core.primal_dual import project
+from fairsaoml.core.types import Batch, Params, Problem, Task
+from fairsaoml.evaluate.prequential import bucket, stacked
+from fairsaoml.evaluate.regret.comparator import Comparators
+from fairsaoml.evaluate.round import judged
+
+__all__ = ["Pool", "best_of_pool", "fit_pool"]
+
+PRICES = (0.0, 0.3, 1.0, 4.0)  # of a gap, in units of loss; one start each
+SHARES = (1.0, 0.9, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)  # of a model's scores that are kept
+STEPS = 300
+STEP = 0.02  # of Adam
+DECAYS = (0.9, 0.99)  # of its two running means
+ROWS = 128  # of a round that a fit's step looks at
+MOST_WINDOWS = 160  # windows that models are fitted on
+
+Floats = NDArray[np.float64]
+
+
+class Pool(NamedTuple):
+    """Figures of every model of the pool in every round."""
+
+    loss: Floats  # (model, round)
+    violation: Floats  # (model, round, constraint)
+
+
+def fit_pool(
+    tasks: Sequence[Task],
+    problem: Problem,
+    shift: Floats,
+    threshold: Floats,
+    windows: Sequence[int],
+    *,
+    radius: float | None,
+    scored: Sequence[NDArray[np.bool_]] | None = None,
+    seed: int = 0,
+) -> Pool:
+    """Fit and judge a pool; `shift` and `threshold` are the rounds' deployment (D25)."""
+    batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
+    if scored is not None:
+        for weight, rows in zip(batches.weight, scored, strict=True):
+            weight[: len(rows)] *= rows
+    places = _places(len(tasks), windows)
+    deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
+    key = jax.random.key(seed)
+    models = jax.jit(lambda *of: _fit(problem, radius, key, *of))(batches, deployed, places)
+    judge = jax.jit(lambda one, turn: jax.vmap(lambda m: _judge(problem, m, *turn))(one))
+    found = [
+        judge(models, jax.tree.map(lambda leaf: leaf[t], (batches, deployed)))  # noqa: B023
+        for t in range(len(tasks))
+    ]
+    loss = np.stack([np.asarray(f, np.float64) for f, _ in found], axis=-1)
+    violation = np.stack([np.asarray(g, np.float64) for _, g in found], axis=2)
+    return Pool(
+        loss=loss.reshape(-1, len(tasks)),
+        violation=violation.reshape(-1, len(tasks), violation.shape[-1]),
+    )
+
+
+def best_of_pool(pool: Pool, length: int, *, fair: bool) -> Comparators:
+    """The best model of the pool for every window of a length.
+
+    >>> pool = Pool(np.array([[1.0, 1.0], [0.0, 3.0]]), np.array([[[-1.0], [-1.0]], [[2.0], [-1]]]))
+    >>> [best_of_pool(pool, 1, fair=fair).loss.tolist() for fair in (False, True)]
+    [[0.0, 1.0], [1.0, 1.0]]
+    """
+    loss, violation = (_window_sums(values, length) for values in pool)
+    allowed = (violation <= 0).all(axis=2) if fair else np.ones(loss.shape, bool)
+    chosen = np.where(allowed, loss, np.inf).argmin(axis=0)  # (window,)
+    every = np.arange(loss.shape[1])
+    return Comparators(
+        start=every,
+        length=length,
+        point=chosen[:, None].astype(np.float64),
+        loss=loss[chosen, every],
+        bound=np.full(len(every), -np.inf),
+        violation=violation[chosen, every],
+    )
+
+
+def _window_sums(values: Floats, length: int) -> Floats:
+    """Sums over all windows of a length along the second axis."""
+    sums = np.cumsum(np.insert(values, 0, 0.0, axis=1), axis=1)
+    return sums[:, length:] - sums[:, :-length]
+
+
+def _places(rounds: int, windows: Sequence[int]) -> Any:
+    """First round and length of the windows that models are fitted on: each half overlapped."""
+    found = [
+        (start, length)
+        for length in windows
+        for start in sorted({*range(0, rounds - length + 1, max(1, length // 2)), rounds - length})
+    ]
+    stride = -(-len(found) // MOST_WINDOWS)
+    return jnp.asarray(found[::stride], jnp.int32)
+
+
+def _fit(
+    problem: Problem,
+    radius: float | None,
+    key: Any,
+    batches: Batch,
+    deployed: tuple[Array, Array],
+    places: Array,
+) -> Params:
+    """One model for every window and price, by Adam on rows of rounds drawn from the window."""
+
+    def one(key: Any, place: Array, price: Array) -> Params:
+        start_key, run_key = jax.random.split(key)
+
+        def objective(params: Params, draw: Any) -> Float[Array, ""]:
+            round_key, row_key = jax.random.split(draw)
+            t = place[0] + jax.random.randint(round_key, (), 0, place[1])
+            batch = jax.tree.map(lambda leaf: leaf[t], batches)
+            size = min(ROWS, batch.y.shape[0])
+            # Rows with weight come first: a draw without replacement among them.
+            order = jax.random.uniform(row_key, batch.y.shape) - batch.weight
+            some = jax.tree.map(lambda leaf: leaf[jnp.argsort(order)[:size]], batch)
+            scores = problem.model.scores(params, some.x) + deployed[0][t]
+            loss, violation = judged(problem, scores, deployed[1][t], some)
+            return loss + price * violation.sum()
+
+        def step(carry: tuple, turn: tuple) -> tuple[tuple, None]:
+            params, first, second = carry
+            number, draw = turn
+            slope = jax.grad(objective)(params, draw)
+            a, b = DECAYS
+            first = jax.tree.map(lambda m, g: a * m + (1 - a) * g, first, slope)
+            second = jax.tree.map(lambda m, g: b * m + (1 - b) * g**2, second, slope)
+            size = STEP * (1 - number / STEPS)
+            params = jax.tree.map(
+                lambda p, m, v: (
+                    p
+                    - size
+                    * (m / (1 - a ** (number + 1)))
+                    / (jnp.sqrt(v / (1 - b ** (number + 1))) + 1e-8)
+                ),
+                params,
+                first,
+                second,
+            )
+            return (project(params, radius), first, second), None
+
+        params = problem.model.init(start_key)
+        nothing = jax.tree.map(jnp.zeros_like, params)
+        turns = (jnp.arange(STEPS, dtype=jnp.float32), jax.random.split(run_key, STEPS))
+        return jax.lax.scan(step, (project(params, radius), nothing, nothing), turns)[0][0]
+
+    prices = jnp.asarray(PRICES if problem.constraints else PRICES[:1], jnp.float32)
+    count = places.shape[0]
+    keys = jax.random.split(key, (count, prices.shape[0]))
+    fitted = jax.vmap(jax.vmap(one, in_axes=(0, None, 0)), in_axes=(0, 0, None))(
+        keys, places, prices
+    )
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), fitted)
+
+
+def _judge(
+    problem: Problem, params: Params, batch: Batch, deployed: tuple[Array, Array]
+) -> tuple[Float[Array, "share"], Float[Array, "share constraint"]]:
+    """Loss and violations of a model in a round, for every share of its scores."""
+    scores = problem.model.scores(params, batch.x)
+    last = params if isinstance(params, dict) else params[-1]
+    bias = jnp.sum(last["bias"])
+
+    def with_share(share: Array) -> tuple[Array, Array]:
+        return judged(problem, bias + share * (scores - bias) + deployed[0], deployed[1], batch)
+
+    return jax.vmap(with_share)(jnp.asarray(SHARES, jnp.float32))

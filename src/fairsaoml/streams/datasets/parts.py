@@ -1,0 +1,83 @@
+"""A stream whose tasks are cut beforehand: slices of a table, encoded when they are asked for.
+
+The rows stay as small as the table holds them; only the task at hand is ever a matrix.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairsaoml.core.errors import DataError
+from fairsaoml.core.types import Schema, Task
+from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.table.encoder import Encoder
+
+__all__ = ["Part", "equal_parts", "stream_of_parts"]
+
+
+class Part(NamedTuple):
+    """One task's rows, before they are numbers."""
+
+    domain: str
+    table: Any  # Arrow table
+    sign: float = 1.0  # the features are multiplied by it after scaling
+
+
+def equal_parts(table: Any, count: int, domain: str, sign: float = 1.0) -> list[Part]:
+    """The rows in `count` parts of equal size; where that leaves a remainder, the first get it.
+
+    >>> import pyarrow as pa
+    >>> [part.table.num_rows for part in equal_parts(pa.table({"a": range(8)}), 3, "x")]
+    [3, 3, 2]
+    """
+    if table.num_rows < count:
+        raise DataError(
+            f"{domain}: expected at least {count} rows, one for each task, got {table.num_rows}"
+        )
+    share, rest = divmod(table.num_rows, count)
+    ends = np.cumsum([share + (place < rest) for place in range(count)])
+    starts = [0, *ends[:-1]]
+    return [
+        Part(domain, table.slice(start, end - start), sign)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def stream_of_parts(
+    name: str,
+    parts: Sequence[Part],
+    encoder: Encoder,
+    *,
+    settings: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+) -> Stream:
+    """One task for each part. What an encoder would remark on is by design here: see the docs."""
+
+    def tasks(seed: int) -> Iterator[Task]:
+        for part in parts:
+            yield _task(part, encoder)
+
+    return Stream(
+        name=name,
+        schema=Schema(
+            features=encoder.features,
+            attributes=tuple(role.attribute for role in encoder.sensitive),
+        ),
+        tasks=tasks,
+        length=len(parts),
+        settings=settings,
+        encoder=encoder.to_json(),
+        notes=notes,
+    )
+
+
+def _task(part: Part, encoder: Encoder) -> Task:
+    assert encoder.label is not None
+    groups = [role.codes(part.table[role.column])[0] for role in encoder.sensitive]
+    return Task(
+        x=part.sign * encoder.transform(part.table),
+        y=encoder.label.codes(part.table[encoder.label.column]).astype(np.float32),
+        group=np.stack(groups, axis=1),
+        domain=part.domain,
+    )

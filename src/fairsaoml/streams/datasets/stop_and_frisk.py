@@ -1,0 +1,188 @@
+"""New York's stop-and-frisk as streams: will this person be frisked, will they be arrested (D23).
+
+`stop_and_frisk`: the label is `frisked`, the protected attribute whether the person stopped is
+recorded as black (code B; black Hispanic, code P, counts as not black). Three boroughs, one after
+another, are three domains, each cut into 32 tasks of equal size by date.
+
+A column is a feature only if it was known before the frisk. Every published column stands below,
+in `USED` or, with the reason, in `LEFT_OUT`. Ages, heights, weights, minutes of observation and the
+suspected crime are scaled and listed by the first task; other codes are those of the code book.
+
+`stop_and_frisk_arrests`: all stops of 2011, ten days to a task, five boroughs, label arrest: six in
+a hundred. Features of time and place only: a test of scale and of rare positives.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.streams.datasets.home import data_home, home_setting
+from fairsaoml.streams.datasets.nypd import BOROUGHS, PRECINCTS
+from fairsaoml.streams.datasets.parts import Part, equal_parts, stream_of_parts
+from fairsaoml.streams.datasets.stops import (
+    ARRESTS_YEAR,
+    DEFAULT_YEARS,
+    load_arrests,
+    load_years,
+    parse_years,
+)
+from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.table import dates
+from fairsaoml.streams.table.encoder import Categorical, Date, Encoder, fit_encoder
+from fairsaoml.streams.table.roles import Label, Sensitive
+
+__all__ = ["LEFT_OUT", "USED", "stop_and_frisk", "stop_and_frisk_arrests"]
+
+TASKS = 32  # per borough
+ARRESTS_DAYS = 10  # of a task
+ARRESTS_ROUTE = "BMQRS"
+
+REASONS = (
+    *("cs_objcs", "cs_descr", "cs_casng", "cs_lkout", "cs_cloth", "cs_drgtr", "cs_furtv"),
+    *("cs_vcrim", "cs_bulge", "cs_other"),  # why the person was stopped
+    *("ac_rept", "ac_inves", "ac_proxm", "ac_evasv", "ac_assoc", "ac_cgdir", "ac_incid"),
+    *("ac_time", "ac_stsnd", "ac_other"),  # additional circumstances of the stop
+)
+CODE_BOOK: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys((*REASONS, "radio", "offunif"), ("N", "Y")),
+    "inout": ("O", "I"),  # outside, inside
+    "trhsloc": ("P", "H", "T"),  # neither, housing, transit
+    "sex": ("M", "F", "Z"),
+    "build": ("T", "M", "H", "U", "Z"),  # thin, medium, heavy, muscular, unknown
+}
+MEASURED = ("age", "height", "weight", "perobs")
+USED = (
+    *CODE_BOOK,
+    *("age", "ht_feet", "ht_inch", "weight", "perobs", "detailcm", "timestop"),
+)
+LEFT_OUT: Mapping[str, tuple[str, ...]] = {
+    "the label": ("frisked",),
+    "the protected attribute, and what mostly restates it": ("race", "haircolr", "eyecolor"),
+    "known only after the frisk, or its result": (
+        *("searched", "contrabn", "adtlrept", "pistol", "riflshot", "asltweap", "knifcuti"),
+        *("machgun", "othrweap", "arstmade", "arstoffn", "sumissue", "sumoffen", "perstop"),
+        *("compyear", "comppct", "sb_hdobj", "sb_outln", "sb_admis", "sb_other", "forceuse"),
+        *("pf_hands", "pf_wall", "pf_grnd", "pf_drwep", "pf_ptwep", "pf_baton", "pf_hcuff"),
+        *("pf_pepsp", "pf_other", "othpers"),
+    ),
+    "the officer's reason for the frisk itself": (
+        *("rf_vcrim", "rf_othsw", "rf_attir", "rf_vcact", "rf_rfcmp", "rf_verbl", "rf_knowl"),
+        *("rf_furt", "rf_bulg"),
+    ),
+    "asked or shown during the stop, nobody knows whether before the frisk": (
+        *("typeofid", "explnstp", "officrid", "offverb", "offshld"),
+    ),
+    "orders the rows or names the domain": ("year", "datestop", "city"),
+    "place within the borough, a proxy of race; the paper leaves it out too": (
+        *("pct", "addrpct", "repcmd", "revcmd", "sector", "beat", "post", "xcoord", "ycoord"),
+        *("addrtyp", "rescode", "premtype", "premname", "addrnum", "stname", "stinter"),
+        *("crossst", "aptnum", "state", "zip"),
+    ),
+    "identifies a record or a person": ("ser_num", "recstat", "dob", "othfeatr"),
+    "says in free text what `detailcm` says as a code": ("crimsusp", "dettypcm", "linecm"),
+}
+
+BLACK = Sensitive(column="race", levels=("not black", "black"), value="B")
+CLOCK = Date(name="timestop", format=dates.CLOCK, center=0.0, scale=1.0, hours=True)
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def stop_and_frisk(
+    route: str = "BMS", *, years: str | int = DEFAULT_YEARS, home: str | Path | None = None
+) -> Stream:
+    """Boroughs in the order of `route`, 32 tasks each; B Brooklyn, M Manhattan, Q Queens, R Bronx,
+    S Staten Island. `years`: "2014-2016", "2012" or "2009,2011", of 2003 to 2016.
+    """
+    _check_route(route)
+    table, notes = load_years(parse_years(years), data_home(home))
+    table, unlabelled = _with_label(table, "frisked")
+    parts = [
+        part
+        for letter in route
+        for part in equal_parts(_in_borough(table, letter), TASKS, BOROUGHS[letter])
+    ]
+    fitted = fit_encoder(
+        parts[0].table.select([*MEASURED, "detailcm"]),
+        kinds={**dict.fromkeys(MEASURED, "numeric"), "detailcm": "categorical"},
+    )
+    encoder = Encoder(
+        columns=(
+            *(Categorical(name=name, levels=levels) for name, levels in CODE_BOOK.items()),
+            CLOCK,
+            *fitted.columns,
+        ),
+        dropped=fitted.dropped,
+        label=Label(column="frisked", positive="Y", negative="N"),
+        sensitive=(BLACK,),
+    )
+    return stream_of_parts(
+        f"stop-and-frisk:{route}",
+        parts,
+        encoder,
+        settings={"years": str(years), **home_setting(home)},
+        notes=(*notes, *unlabelled, *encoder.notes()),
+    )
+
+
+def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
+    """All stops of 2011 with a borough: B M Q R S, ten days to a task, label arrest."""
+    table, notes = load_arrests(data_home(home))
+    table, unlabelled = _with_label(table, "arstmade")
+    weekday = pc.cast(pc.day_of_week(table["date"]), pa.int8())
+    names = pa.DictionaryArray.from_arrays(weekday.combine_chunks(), pa.array(WEEKDAYS))
+    table = table.append_column("weekday", names)
+    parts = [
+        part for letter in ARRESTS_ROUTE for part in _by_days(_in_borough(table, letter), letter)
+    ]
+    precincts = sorted(number for numbers in PRECINCTS.values() for number in numbers)
+    encoder = Encoder(
+        columns=(
+            CLOCK,
+            Categorical(name="weekday", levels=WEEKDAYS),
+            Categorical(name="precinct", levels=tuple(str(number) for number in precincts)),
+        ),
+        label=Label(column="arstmade", positive="Y", negative="N"),
+        sensitive=(BLACK,),
+    )
+    return stream_of_parts(
+        "stop-and-frisk-arrests",
+        parts,
+        encoder,
+        settings=home_setting(home),
+        notes=(*notes, *unlabelled),
+    )
+
+
+def _check_route(route: str) -> None:
+    if not route or len(set(route)) < len(route) or not set(route) <= set(BOROUGHS):
+        letters = ", ".join(f"{letter} {name}" for letter, name in BOROUGHS.items())
+        raise ConfigError(
+            f"expected a route of different boroughs ({letters}), got {route!r}; "
+            f"{closest(route, ('BMS', 'RQS'))}"
+        )
+
+
+def _with_label(table: Any, label: str) -> tuple[Any, tuple[str, ...]]:
+    kept = table.filter(pc.is_valid(table[label]))
+    lost = table.num_rows - kept.num_rows
+    return kept, (f"{lost:,} stops without {label!r} left out",) if lost else ()
+
+
+def _in_borough(table: Any, letter: str) -> Any:
+    return table.filter(pc.equal(table["borough"], letter))
+
+
+def _by_days(table: Any, letter: str) -> list[Part]:
+    """Ten days to a task, counted from 1 January; a stretch without stops is no task."""
+    days = np.asarray(table["date"]).astype("datetime64[D]")
+    block = (days - np.datetime64(f"{ARRESTS_YEAR}-01-01")).astype(int) // ARRESTS_DAYS
+    _, starts, sizes = np.unique(block, return_index=True, return_counts=True)
+    return [
+        Part(BOROUGHS[letter], table.slice(start, size))
+        for start, size in zip(starts, sizes, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""A table of your own as a stream: reading, roles, cutting, encoding."""

@@ -1,0 +1,172 @@
+"""Dates, whether typed or written as text, as seconds since 1970.
+
+Months and days are checked (`2011-02-30` is no date), and nothing depends on the locale.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairsaoml.streams.table.columns import Numbers, array, factor
+
+__all__ = ["CLOCK", "DAY", "TYPED", "YEAR", "formats", "of_text", "read", "shown"]
+
+DAY = 86_400.0
+YEAR = 365.2425 * DAY
+CLOCK = "clock"  # the format of a time of day without a date
+TYPED = "typed"  # the format of a column that is no text
+CENTURY_TURN = 69  # two-digit years from here on are 19xx, as POSIX reads them
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+_HOUR = (
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?\s*(?P<half>[AaPp][Mm])?"
+)
+_TAIL = rf"(?:[ T]+{_HOUR})?\s*(?P<zone>Z|[+-]\d{{2}}:?\d{{2}})?"
+_DAY, _MONTH, _NAME = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<name>[A-Za-z]{3,9})"
+_YEAR, _SHORT_YEAR = r"(?P<year>\d{4})", r"(?P<year>\d{4}|\d{2})"
+
+# In order of preference: where both month-first and day-first fit, month-first is taken.
+_FORMATS = {
+    "year-month-day": rf"^{_YEAR}[-/.]{_MONTH}[-/.]{_DAY}{_TAIL}$",
+    "yearmonthday": r"^(?P<year>(?:19|20)\d{2})(?P<month>\d{2})(?P<day>\d{2})$",
+    "month/day/year": rf"^{_MONTH}[-/.]{_DAY}[-/.]{_SHORT_YEAR}{_TAIL}$",
+    "day/month/year": rf"^{_DAY}[-/.]{_MONTH}[-/.]{_SHORT_YEAR}{_TAIL}$",
+    "day-name-year": rf"^{_DAY}[- ]{_NAME}[-, ]+{_YEAR}{_TAIL}$",
+    "name-day-year": rf"^{_NAME} {_DAY}[, ]+{_YEAR}{_TAIL}$",
+    CLOCK: rf"^{_HOUR}$",
+}
+
+
+def formats(values: Any) -> tuple[str, ...]:
+    """The formats that read every one of these texts, in order of preference.
+
+    >>> formats(pa.array(["01/02/2011", "12/31/2011"])), formats(pa.array(["01/02/2011"]))
+    (('month/day/year',), ('month/day/year', 'day/month/year'))
+    >>> formats(pa.array(["2011-02-30"])), formats(pa.array(["soon"]))
+    ((), ())
+    """
+    if not len(values):
+        return ()
+    # The first value alone rules out nearly every format, and nearly every column that is no date.
+    likely = [name for name in _FORMATS if not np.isnan(of_text(values[:1], name)).any()]
+    return tuple(name for name in likely if not np.isnan(of_text(values, name)).any())
+
+
+def of_text(values: Any, format: str, *, utc: bool = False) -> np.ndarray:
+    """Seconds since 1970 of each text, NaN where it is no such date.
+
+    A zone is ignored, so that the hour is that of the wall clock, unless `utc` asks for it.
+
+    >>> of_text(pa.array(["1970-01-02 00:00:01.5+01:00", "x"]), "year-month-day")
+    array([86401.5,     nan])
+    >>> of_text(pa.array(["1970-01-02 00:00:01.5+01:00"]), "year-month-day", utc=True)
+    array([82801.5])
+    """
+    part = _parts(values, _FORMATS[format])
+    seconds = _seconds_of_day(part)
+    if format != CLOCK:
+        seconds = seconds + DAY * _days(part)
+    if utc:
+        seconds = seconds - _seconds_ahead(part)
+    return np.where(np.asarray(values.is_valid()) & part["matched"], seconds, np.nan)
+
+
+def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
+    """A whole column as seconds, typed dates as they are and texts in this format.
+
+    >>> import datetime
+    >>> read(pa.array([datetime.date(1970, 1, 2), None]), TYPED).values
+    array([86400.,    nan])
+    >>> read(pa.array(["2/1/1970", "May"]), "day/month/year")
+    Numbers(values=array([86400.,    nan]), unreadable=1, example='May')
+    """
+    column = array(column)
+    if pa.types.is_temporal(column.type):
+        return Numbers(values=_of_typed(column, utc=utc), unreadable=0)
+    distinct = factor(column)
+    if format == TYPED:  # fitted on dates, given texts: take them as they are written
+        format = next(iter(formats(distinct.values)), "year-month-day")
+    seconds = of_text(distinct.values, format, utc=utc)
+    return distinct.numbers(seconds, np.isnan(seconds))
+
+
+def shown(seconds: float) -> str:
+    """A time for people.
+
+    >>> shown(86400.0), shown(86401.0)
+    ('1970-01-02', '1970-01-02 00:00:01')
+    """
+    text = str(np.datetime64(int(seconds), "s")).replace("T", " ")
+    return text.removesuffix(" 00:00:00")
+
+
+def _of_typed(column: Any, *, utc: bool) -> np.ndarray:
+    """Seconds of an Arrow date, timestamp or time-of-day array, NaN where it is null."""
+    if pa.types.is_timestamp(column.type):
+        if column.type.tz is not None and not utc:
+            column = pc.local_timestamp(column)
+        unit = column.type.unit
+    elif pa.types.is_time(column.type):
+        column, unit = column.cast(pa.time64("us")), "us"
+    else:
+        column, unit = column.cast(pa.timestamp("s")), "s"
+    ticks = column.cast(pa.int64()).cast(pa.float64(), safe=False)
+    per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[unit]
+    return np.asarray(ticks.to_numpy(zero_copy_only=False), dtype=np.float64) / per_second
+
+
+def _parts(values: Any, pattern: str) -> dict[str, Any]:
+    """The pattern's named groups as text, "" where a group is absent; and which values matched."""
+    found = pc.extract_regex(values, pattern)
+    groups = {name: found.field(name) for name in re.compile(pattern).groupindex}
+    return groups | {"matched": np.asarray(found.is_valid(), dtype=bool)}
+
+
+def _number(part: dict[str, Any], name: str, absent: float) -> np.ndarray:
+    if name not in part:
+        return np.full(len(part["matched"]), absent)
+    text = part[name]
+    value = pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
+    return pc.fill_null(value, absent).to_numpy(zero_copy_only=False)
+
+
+def _days(part: dict[str, Any]) -> np.ndarray:
+    """Days since 1970, NaN where the month has no such day."""
+    year, day = _number(part, "year", 0), _number(part, "day", 0)
+    year = np.where((year > 0) & (year < 100), year + 1900 + 100 * (year < CENTURY_TURN), year)
+    if "name" in part:
+        short = pc.utf8_slice_codeunits(pc.utf8_lower(part["name"]), 0, 3)
+        known = pc.index_in(short, value_set=pa.array(MONTHS))
+        month = pc.fill_null(known, -1).to_numpy(zero_copy_only=False) + 1
+    else:
+        month = _number(part, "month", 0)
+    months = ((year - 1970) * 12 + np.clip(month, 1, 12) - 1).astype(np.int64)
+    first, after = ((months + k).astype("M8[M]").astype("M8[D]").astype(np.int64) for k in (0, 1))
+    real = (year > 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= after - first)
+    return np.where(real, first + day - 1, np.nan)
+
+
+def _seconds_of_day(part: dict[str, Any]) -> np.ndarray:
+    hour, minute, second = (_number(part, name, 0) for name in ("hour", "minute", "second"))
+    half = pc.utf8_lower(part["half"]) if "half" in part else pa.nulls(len(hour), pa.string())
+    after_noon, before_noon = (
+        pc.fill_null(pc.equal(half, word), False).to_numpy(zero_copy_only=False)
+        for word in ("pm", "am")
+    )
+    real = (hour <= 24) & (minute < 60) & (second < 61)
+    real &= ~(after_noon | before_noon) | ((hour >= 1) & (hour <= 12))
+    hour = np.where(after_noon | before_noon, hour % 12, hour) + 12 * after_noon
+    return np.where(real, 3600 * hour + 60 * minute + second, np.nan)
+
+
+def _seconds_ahead(part: dict[str, Any]) -> np.ndarray:
+    """How far the zone is ahead of UTC."""
+    if "zone" not in part:
+        return np.zeros(len(part["matched"]))
+    inner = _parts(part["zone"], r"^(?P<sign>[+-])(?P<hour>\d{2}):?(?P<minute>\d{2})$")
+    behind = pc.fill_null(pc.equal(inner["sign"], "-"), False).to_numpy(zero_copy_only=False)
+    ahead = 3600 * _number(inner, "hour", 0) + 60 * _number(inner, "minute", 0)
+    return np.where(behind, -ahead, ahead)

@@ -1,0 +1,469 @@
+"""From raw columns to numbers: fitted once, on the first task, and fixed in width from then on.
+
+Nothing after the first task changes an encoder: kinds, categories, means and scales are its own.
+What comes later and does not fit is put in a defined place and remarked upon:
+
+| what comes | where it goes |
+|---|---|
+| a category never seen, or beyond the 30 most frequent | the category "other" |
+| a category never seen, in a column of two values | the first task's share of the second |
+| no value, where the first task had gaps too | the mean and a flag, or the category "missing" |
+| no value, where the first task had none | the mean, or the category "other" |
+| a text among numbers, an unreadable date | as no value |
+| a number far outside the first task's | five standard deviations, no further |
+
+A column whose values vary wildly (kurtosis above 10) is read in logarithms before it is scaled.
+Ids, running numbers, free text and constants say nothing about the next row and are left out.
+Limits: a first task of a few rows gives poor scales; what looks like an id is judged by name and
+by how many values differ, so a wrong guess is mended with `kinds`, or by the user with `columns`.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.streams.table import dates
+from fairsaoml.streams.table.columns import Factor, Numbers, array, factor, is_flat, numbers
+from fairsaoml.streams.table.reading import need, read_table
+from fairsaoml.streams.table.roles import MISSING, Label, Sensitive, in_order_of_size
+
+__all__ = [
+    "Categorical",
+    "Date",
+    "Dropped",
+    "Encoded",
+    "Encoder",
+    "Numeric",
+    "Remark",
+    "fit_encoder",
+]
+
+VERSION = 1  # of the saved form
+OTHER = "other"  # the category of all that was not seen
+CLIP = 5.0  # standardised values stay within +-CLIP, so one wild row cannot wreck a gradient
+MUCH_CLIPPED = 0.05  # share of a task's rows beyond the clip that is worth a remark
+MAX_CATEGORIES = 30
+MAX_CODES = 8  # whole numbers of so few values are read as categories ...
+ROWS_PER_CODE = 10  # ... if the first task shows each of them often enough
+CODE_RANGE = 16  # ... and they lie close together: 0, 7688 and 99999 are amounts
+HEAVY_TAIL = 10.0  # kurtosis (normal: 3, exponential: 9) from which logarithms are taken
+MOSTLY_NUMBERS = 0.9  # a text column with more numbers than this is a column of numbers
+ENOUGH_ROWS = 20  # fewer rows say nothing about whether values repeat
+OWN_VALUE = 0.5  # more distinct values than this share of the rows: an id, a name, free text
+TEXT_WORDS, TEXT_LENGTH = 4.0, 40.0  # mean words or letters from which a value is free text
+FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday, and weeks begin on Monday
+AN_ID = "an id or a name, different in nearly every row"
+NO_VALUE = "have no value, unlike any in the first task"
+ID_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|ssn)$|[a-z]I[dD]$", re.ASCII)
+
+
+class Remark(NamedTuple):
+    """Something in the rows that the first task had not led us to expect."""
+
+    column: str
+    rows: int
+    what: str
+    example: str = ""
+
+    def __str__(self) -> str:
+        such = f", such as {self.example!r}" if self.example else ""
+        return f"column {self.column!r}: {self.rows} rows {self.what}{such}"
+
+
+class Encoded(NamedTuple):
+    """Rows as a learner sees them, and what was odd about them."""
+
+    x: np.ndarray  # (row, feature) float32
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numeric:
+    """Standardised: (v - center) / scale within +-5; v in signed logarithms if `unit` is set."""
+
+    kind: ClassVar[str] = "numeric"
+    name: str
+    center: float
+    scale: float
+    unit: float | None = None  # sign(v) log(1 + |v| / unit) comes before scaling
+    flag: bool = False  # one more feature: 1 where there is no value
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns of x."""
+        return (self.name, f"{self.name}={MISSING}") if self.flag else (self.name,)
+
+    def encode(self, column: Any) -> Encoded:
+        """(row, 1) or, with a flag, (row, 2)."""
+        read = numbers(column)
+        absent = np.isnan(read.values)
+        scaled = (_logarithm(read.values, self.unit) - self.center) / self.scale
+        beyond = int((np.abs(scaled) > CLIP).sum())
+        scaled = np.where(absent, 0.0, np.clip(scaled, -CLIP, CLIP))
+        remarks = _gaps(self.name, read, "hold no number", self.flag)
+        if beyond > MUCH_CLIPPED * len(scaled):
+            remarks.append(Remark(self.name, beyond, f"are cut at {CLIP:g} standard deviations"))
+        return _stack([scaled, absent] if self.flag else [scaled], remarks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Categorical:
+    """One feature per level and one for all others; a column of two levels is one feature."""
+
+    kind: ClassVar[str] = "categorical"
+    name: str
+    levels: tuple[str, ...]
+    share: float = 0.0  # of the second of two levels in the first task: stands in for the unknown
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns of x."""
+        other = OTHER if OTHER not in self.levels else f"any {OTHER}"
+        levels = self.levels[1:] if len(self.levels) == 2 else (*self.levels, other)
+        return tuple(f"{self.name}={level}" for level in levels)
+
+    def encode(self, column: Any) -> Encoded:
+        """(row, 1) for two levels, else (row, level + 1)."""
+        distinct = factor(column)
+        other = len(self.levels)
+        place = pc.index_in(distinct.values, value_set=pa.array(self.levels, pa.string()))
+        per_value = pc.fill_null(place, other).to_numpy(zero_copy_only=False).astype(np.int64)
+        missing = self.levels.index(MISSING) if MISSING in self.levels else other
+        codes = distinct.spread(per_value, missing)
+        remarks = []
+        absent = int((distinct.codes < 0).sum())
+        if absent and missing == other:
+            remarks.append(Remark(self.name, absent, NO_VALUE))
+        new = distinct.numbers(per_value.astype(np.float64), per_value == other)
+        if new.unreadable and other < MAX_CATEGORIES:  # beyond that, rare ones were folded
+            remarks.append(
+                Remark(self.name, new.unreadable, "are of no known category", new.example)
+            )
+        if other == 2:
+            return _stack([np.array([0.0, 1.0, self.share])[codes]], remarks)
+        return Encoded(np.eye(other + 1, dtype=np.float32)[codes], tuple(remarks))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date:
+    """Years since the first task, and where in the year, the week and the day (sine, cosine)."""
+
+    kind: ClassVar[str] = "date"
+    name: str
+    format: str
+    center: float  # seconds since 1970
+    scale: float  # seconds: the first task's spread, a year at least
+    hours: bool = False  # whether there is a time of day
+    flag: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns of x."""
+        dated = self.format != dates.CLOCK
+        parts = ["trend", *_circle("year"), *_circle("week")] if dated else []
+        parts += _circle("day") if self.hours else ()
+        flag = (f"{self.name}={MISSING}",) if self.flag else ()
+        return (*(f"{self.name}:{part}" for part in parts), *flag)
+
+    def encode(self, column: Any) -> Encoded:
+        """(row, part)."""
+        read = dates.read(column, self.format)
+        absent = np.isnan(read.values)
+        seconds = np.where(absent, 0.0, read.values)
+        parts = [] if self.format == dates.CLOCK else self._calendar(seconds)
+        if self.hours:
+            parts += _turn(seconds / dates.DAY)
+        parts = [np.where(absent, 0.0, part) for part in parts]
+        remarks = _gaps(self.name, read, "hold no date that could be read", self.flag)
+        return _stack([*parts, absent] if self.flag else parts, remarks)
+
+    def _calendar(self, seconds: np.ndarray) -> list[np.ndarray]:
+        trend = np.clip((seconds - self.center) / self.scale, -CLIP, CLIP)
+        days = np.floor(seconds / dates.DAY).astype("M8[D]")
+        day_of_year = (days - days.astype("M8[Y]").astype("M8[D]")).astype(np.float64)
+        day_of_week = (days.astype(np.int64) + FIRST_WEEKDAY) % 7
+        return [trend, *_turn(day_of_year / (dates.YEAR / dates.DAY)), *_turn(day_of_week / 7)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """A column that is no input, and why."""
+
+    name: str
+    reason: str
+
+
+Column = Numeric | Categorical | Date
+_KINDS: dict[str, type] = {cls.kind: cls for cls in (Numeric, Categorical, Date)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """Columns in order, and the roles of the others; plain JSON when saved.
+
+    >>> table = pa.table({"age": [20, 30, 40], "job": ["cook", "nurse", "smith"]})
+    >>> encoder = fit_encoder(table)
+    >>> encoder.features
+    ('age', 'job=cook', 'job=nurse', 'job=smith', 'job=other')
+    >>> encoder.transform(pa.table({"age": [30, None], "job": ["smith", "pilot"]})).tolist()
+    [[0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
+    >>> Encoder.from_json(encoder.to_json()) == encoder
+    True
+    """
+
+    columns: tuple[Column, ...]
+    dropped: tuple[Dropped, ...] = ()
+    label: Label | None = None
+    sensitive: tuple[Sensitive, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns of x."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    def transform(self, frame: Any) -> np.ndarray:
+        """Rows of any dataframe or file as (row, feature) float32."""
+        return self.encode(frame).x
+
+    def encode(self, frame: Any) -> Encoded:
+        """The same, with remarks on what the first task had not led us to expect."""
+        table = read_table(frame, [column.name for column in self.columns])
+        pieces = [column.encode(table[column.name]) for column in self.columns]
+        x = np.concatenate([piece.x for piece in pieces], axis=1, dtype=np.float32)
+        return Encoded(x, tuple(remark for piece in pieces for remark in piece.remarks))
+
+    def notes(self) -> tuple[str, ...]:
+        """One sentence for each reason a column was left out."""
+        reasons = dict.fromkeys(column.reason for column in self.dropped)
+        return tuple(
+            f"left out, {reason}: {', '.join(c.name for c in self.dropped if c.reason == reason)}"
+            for reason in reasons
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values only."""
+        return {
+            "version": VERSION,
+            "columns": [{"kind": c.kind} | _plain(c) for c in self.columns],
+            "dropped": [_plain(column) for column in self.dropped],
+            "label": None if self.label is None else _plain(self.label),
+            "sensitive": [_plain(role) for role in self.sensitive],
+        }
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> "Encoder":
+        """What `to_json` wrote."""
+        version = saved.get("version") if isinstance(saved, Mapping) else None
+        if version != VERSION:
+            raise DataError(
+                f"expected a saved encoder of version {VERSION}, got {version!r}; "
+                "make the run again with this version of fairsaoml"
+            )
+        try:
+            return cls(
+                columns=tuple(
+                    _made(_KINDS[column["kind"]], column, without="kind")
+                    for column in saved["columns"]
+                ),
+                dropped=tuple(_made(Dropped, column) for column in saved["dropped"]),
+                label=None if saved["label"] is None else _made(Label, saved["label"]),
+                sensitive=tuple(_made(Sensitive, role) for role in saved["sensitive"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"expected a whole saved encoder, got one without {error}; make the run again"
+            ) from error
+
+
+def fit_encoder(
+    frame: Any, *, kinds: Mapping[str, str] | None = None, keep: Collection[str] = ()
+) -> Encoder:
+    """An encoder of every column of a table, fitted on all its rows.
+
+    `kinds` settles what a column is where the guess would be wrong: column -> "numeric",
+    "categorical", "date" or "drop". `keep` names columns that stay even if they look like ids or
+    free text.
+    """
+    table = read_table(frame)
+    kinds = dict(kinds or {})
+    need(kinds, table.column_names)
+    for kind in kinds.values():
+        if kind not in (*_KINDS, "drop"):
+            raise ConfigError(f"expected a kind of column, got {kind!r}; {closest(kind, _KINDS)}")
+    fitted = [
+        _fit(name, table[name], kinds.get(name), keep=name in keep) for name in table.column_names
+    ]
+    return Encoder(
+        columns=tuple(column for column in fitted if not isinstance(column, Dropped)),
+        dropped=tuple(column for column in fitted if isinstance(column, Dropped)),
+    )
+
+
+def _fit(name: str, column: Any, kind: str | None, *, keep: bool) -> Column | Dropped:
+    """One column, of the kind asked for or else the kind it looks like."""
+    if kind == "drop":
+        return Dropped(name=name, reason="as asked")
+    if not is_flat(column.type):
+        return Dropped(name=name, reason="not one value per row")
+    column = array(column)
+    distinct = factor(column)
+    if not len(distinct.values):
+        return Dropped(name=name, reason="empty in the first task")
+    if len(distinct.values) == 1 and (distinct.codes >= 0).all():
+        return Dropped(name=name, reason="constant in the first task")
+    guess = kind or _guess(name, column, distinct)
+    if isinstance(guess, Dropped):
+        if not keep:
+            return guess
+        guess = "categorical" if numbers(column).unreadable else "numeric"
+    fit = {"numeric": _fit_numeric, "categorical": _fit_categorical, "date": _fit_date}[guess]
+    return fit(name, column, distinct)
+
+
+def _guess(name: str, column: Any, distinct: Factor) -> str | Dropped:
+    """What a column looks like: a kind, or a reason to leave it out."""
+    if pa.types.is_temporal(column.type) or dates.formats(distinct.values):
+        return "date"
+    if pa.types.is_boolean(column.type) or len(distinct.values) == 1:
+        return "categorical"
+    read = numbers(column)
+    present = int(distinct.counts().sum())
+    codes = pc.any(pc.match_substring_regex(distinct.values, r"^0\d")).as_py()  # as in zip codes
+    if read.unreadable <= (1 - MOSTLY_NUMBERS) * present and not codes:
+        return _guess_number(name, read)
+    return _guess_text(name, distinct)
+
+
+def _guess_number(name: str, read: Numbers) -> str | Dropped:
+    values = read.values[~np.isnan(read.values)]
+    different = len(np.unique(values))
+    if (values != np.round(values)).any():
+        return "numeric"
+    if ID_NAME.search(name):
+        return "categorical" if different <= MAX_CATEGORIES else Dropped(name=name, reason=AN_ID)
+    if different == len(values) >= ENOUGH_ROWS:
+        steps = np.diff(values)
+        if (steps > 0).all() or (steps < 0).all() or np.ptp(values) == different - 1:
+            return Dropped(name=name, reason="a running number")
+    often = different == 2 or ROWS_PER_CODE * different <= len(values)
+    codes = different <= MAX_CODES and often and np.ptp(values) <= CODE_RANGE
+    return "categorical" if codes else "numeric"
+
+
+def _guess_text(name: str, distinct: Factor) -> str | Dropped:
+    rows, different = int(distinct.counts().sum()), len(distinct.values)
+    words = pc.mean(pc.add(pc.count_substring(distinct.values, " "), 1)).as_py()
+    letters = pc.mean(pc.utf8_length(distinct.values)).as_py()
+    own = different > OWN_VALUE * rows
+    if (own or different > MAX_CATEGORIES) and (words >= TEXT_WORDS or letters >= TEXT_LENGTH):
+        return Dropped(name=name, reason="free text")
+    if own and rows >= ENOUGH_ROWS and different > MAX_CODES:
+        return Dropped(name=name, reason=AN_ID)
+    if ID_NAME.search(name) and (different > MAX_CATEGORIES or different == rows):
+        return Dropped(name=name, reason=AN_ID)
+    return "categorical"
+
+
+def _fit_numeric(name: str, column: Any, distinct: Factor) -> Numeric | Dropped:
+    read = numbers(column).values
+    values = read[~np.isnan(read)]
+    if not values.size:
+        return Dropped(name=name, reason="no numbers in the first task")
+    centred = values - values.mean()
+    square = np.mean(centred**2)
+    unit = None
+    if np.mean(centred**4) > HEAVY_TAIL * square**2:
+        unit = float(np.median(np.abs(values[values != 0])))
+        values = _logarithm(values, unit)
+    return Numeric(
+        name=name,
+        center=float(values.mean()),
+        scale=float(values.std()) or 1.0,
+        unit=unit,
+        flag=bool(np.isnan(read).any()),
+    )
+
+
+def _fit_categorical(name: str, column: Any, distinct: Factor) -> Categorical:
+    counts, texts = distinct.counts(), distinct.values.to_pylist()
+    by_size = sorted(range(len(texts)), key=lambda place: (-counts[place], texts[place]))
+    levels = in_order_of_size([texts[place] for place in by_size[:MAX_CATEGORIES]])
+    if (distinct.codes < 0).any() and MISSING not in levels:
+        levels.append(MISSING)
+    second = distinct.spread(
+        np.array([text == levels[-1] for text in texts]), levels[-1] == MISSING
+    )
+    share = float(second.mean()) if len(levels) == 2 else 0.0
+    return Categorical(name=name, levels=tuple(levels), share=share)
+
+
+def _fit_date(name: str, column: Any, distinct: Factor) -> Date | Dropped:
+    if pa.types.is_time(column.type):
+        format = dates.CLOCK
+    elif pa.types.is_temporal(column.type):
+        format = dates.TYPED
+    else:
+        known = dates.formats(distinct.values)
+        if not known:
+            return Dropped(name=name, reason="no dates that could be read in the first task")
+        format = known[0]
+    read = dates.read(column, format).values
+    seconds = read[~np.isnan(read)]
+    return Date(
+        name=name,
+        format=format,
+        center=float(seconds.mean()),
+        scale=max(float(seconds.std()), dates.YEAR),
+        hours=format == dates.CLOCK or bool((seconds % dates.DAY != 0).any()),
+        flag=bool(np.isnan(read).any()),
+    )
+
+
+def _logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
+    return values if unit is None else np.sign(values) * np.log1p(np.abs(values) / unit)
+
+
+def _gaps(name: str, read: Numbers, unreadable: str, flag: bool) -> list[Remark]:
+    """Remarks on rows without a usable value; gaps that a flag shows need none."""
+    remarks = []
+    if read.unreadable:
+        remarks.append(Remark(name, read.unreadable, unreadable, read.example))
+    absent = int(np.isnan(read.values).sum()) - read.unreadable
+    if absent and not flag:
+        remarks.append(Remark(name, absent, NO_VALUE))
+    return remarks
+
+
+def _stack(features: list[np.ndarray], remarks: list[Remark]) -> Encoded:
+    return Encoded(np.stack(features, axis=1).astype(np.float32), tuple(remarks))
+
+
+def _circle(period: str) -> tuple[str, str]:
+    return f"{period}_sin", f"{period}_cos"
+
+
+def _turn(share: np.ndarray) -> list[np.ndarray]:
+    return [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return {
+        name: list(part) if isinstance(part, tuple) else part
+        for name, part in asdict(value).items()
+    }
+
+
+def _made(cls: type, saved: Mapping[str, Any], *, without: str = "") -> Any:
+    return cls(
+        **{
+            name: tuple(part) if isinstance(part, list) else part
+            for name, part in saved.items()
+            if name != without
+        }
+    )
