@@ -1,4 +1,4 @@
-"""The golden runs: twenty rounds of both learners, small enough to read.
+"""The golden runs: twenty rounds of every learner, small enough to read.
 
 `python -m tests.golden` writes them anew. Do so only when an algorithm was meant to change, and
 look at the difference before committing it.
@@ -44,13 +44,13 @@ def _rounded(value: Any) -> Any:
 
 
 def main() -> None:
-    """Play both and write what they did."""
+    """Run every learner and write what it did."""
     sys.path.insert(0, str(FOLDER.parent))
     import tiny
     from fairsaoml.runs.runner import run
 
     FOLDER.mkdir(exist_ok=True)
-    for learner in tiny.LEARNERS:
+    for learner in tiny.SETTINGS:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "run"
             run(tiny.spec(learner), folder)

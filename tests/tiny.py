@@ -23,9 +23,17 @@ SEEDS = (0, 1)
 STREAM = {"tasks": ROUNDS // 3, "rows": 60}
 NETWORK = {"model": "mlp", "hidden": [4]}
 SHARED = {**NETWORK, "model": "logistic", "capacity": 16, "support": 4, "meta_iterations": 2}
+TASKS = {**SHARED, "query": 4, "tasks_kept": 3}
 SETTINGS: dict[str, dict[str, Any]] = {
     "fairsaoml-live": SHARED,
+    "fairsaoml-newton": {"newton_steps": 2},
     "fairsaoml": {**SHARED, "query": 4},
+    "mask-ftml": TASKS,
+    "fair-fml": TASKS,
+    "fair-aogd": SHARED,
+    "fair-glc": SHARED,
+    "aod": SHARED,
+    "cbce": SHARED,
 }
 
 # For what is no matter of the learner, or takes too long to be asked of both.
