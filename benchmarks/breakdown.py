@@ -34,9 +34,9 @@ def breakdown(size: Size) -> dict[str, float]:
     """Milliseconds by piece, the whole round first."""
     game, round = Game(size, KIND), size.typical
     problem, config, batch = game.problem, game.config, game.batches[round - 1]
-    state, key = game.state, round_key(round)
+    state, key = game.state.learned, round_key(round)
     roll = experts.roll_call(config, jnp.int32(round), size.levels)
-    given = deployed(state.prior, config.decision)
+    given = deployed(game.state.prior, config.decision)
     arrived = buffers.arrivals(key, batch, config.capacity)
     draws = experts.draw(key, state.samples, batch, roll.awake)
     sizes = Sizes(config.support)
@@ -67,7 +67,7 @@ def breakdown(size: Size) -> dict[str, float]:
     primal = state.bank.pair.primal
     seconds = taking_turns(
         {
-            "round": call(lambda s: game.learner.step(key, jnp.int32(round), s, batch), state),
+            "round": call(lambda s: game.learner.step(key, jnp.int32(round), s, batch), game.state),
             "keep": call(
                 lambda s: jax.vmap(buffers.merge, in_axes=(0, None))(s, arrived), state.samples
             ),

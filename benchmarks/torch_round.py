@@ -33,7 +33,7 @@ __all__ = ["STYLES", "TorchRound", "draws_of", "largest_difference", "tensors"]
 STYLES = ("vmap", "batched", "compiled")
 
 PROFILED = 10  # rounds
-EMPTY = float("inf")  # the priority of a slot that holds no row
+EMPTY = 2.0  # the priority of a slot that holds no row
 HEDGE_SCALE = 3.0
 SPREAD, SMALLEST_DEVIATION = 3.0, 0.1  # of a decision's smooth stand-in
 SMALLEST_RATE = 0.01
@@ -545,8 +545,10 @@ def ada_normal_hedge(regret: Tensor, abs_regret: Tensor) -> Tensor:
         log_potential(regret + 1, abs_regret + 1),
         log_potential(regret - 1, abs_regret - 1),
     )
-    mass = torch.where(after > before, after + torch.log(-torch.expm1(before - after)), -EMPTY)
-    return torch.softmax(torch.where((mass > -EMPTY).any(), mass, 0.0), 0)
+    mass = torch.where(
+        after > before, after + torch.log(-torch.expm1(before - after)), -float("inf")
+    )
+    return torch.softmax(torch.where((mass > -float("inf")).any(), mass, 0.0), 0)
 
 
 # From JAX to PyTorch.
@@ -577,7 +579,7 @@ def draws_of(draws: Any) -> Draws:
 
 def tensors(game: Game) -> State:
     """The game's present state."""
-    state = game.state
+    state, prior = game.state.learned, game.state.prior
     experts = experts_of(state.bank.pair)
     live = not hasattr(state, "meta")
     return State(
@@ -587,8 +589,8 @@ def tensors(game: Game) -> State:
         regret=tensor(state.bank.regret),
         abs_regret=tensor(state.bank.abs_regret),
         samples=samples_of(state.samples),
-        rates=tensor(state.prior.rates),
-        tasks=tensor(state.prior.tasks),
+        rates=tensor(prior.rates),
+        tasks=tensor(prior.tasks),
     )
 
 

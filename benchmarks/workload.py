@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, Problem, Schema
 from fairsaoml.learners import registry
 

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from fairsaoml import Batch, Schema, configure, make_problem, open_stream, prequential, registered
-from fairsaoml.core.fairness import gap, sides
-from fairsaoml.core.types import Constraint, Gap
+from fairsaoml.core.fairness import sides
+from fairsaoml.core.types import Constraint, Score
 
 LEARNER = "fairsaoml-live"
-SHARPNESS = 3.0  # scores are logits from the threshold; a steep sigmoid is nearly the decision
+SHARPNESS = 3.0  # margins are logits from the threshold; a steep sigmoid is nearly the decision
 
 
 def conditional_parity(
@@ -31,15 +31,9 @@ def conditional_parity(
         spoken_of = (batch.x[:, column] > 0) == above
         return jnp.where(spoken_of, one, 0.0), jnp.where(spoken_of, other, 0.0)
 
-    def signed(scores: jax.Array, batch: Batch) -> Gap:
-        return gap(jax.nn.sigmoid(SHARPNESS * scores), *both_sides(batch))
-
-    def rows(batch: Batch) -> tuple[jax.Array, jax.Array]:
-        one, other = both_sides(batch)
-        return (one > 0).sum(dtype=jnp.float32), (other > 0).sum(dtype=jnp.float32)
-
     name = f"parity[{feature} {'>' if above else '<='} 0]"
-    return Constraint(name=name, gap=signed, rows=rows, tolerance=tolerance)
+    nearly_decided = Score(lambda margins, weight: jax.nn.sigmoid(SHARPNESS * margins))
+    return Constraint(name=name, sides=both_sides, score=nearly_decided, tolerance=tolerance)
 
 
 def gaps(constrained: bool) -> Iterator[float]:

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.keys import run_keys
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models, linear_rounds
 from fairsaoml.evaluate.regret.regret import largest_regret, proven_growth
@@ -231,8 +232,7 @@ def _play(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]
     from fairsaoml.evaluate.prequential import (
         all_rounds,
         first_states,
-        play_rounds,
-        run_keys,
+        run_rounds,
         with_room,
     )
 
@@ -246,7 +246,7 @@ def _play(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]
     keys = run_keys(seeds)
     state = with_room(learner, first_states(learner, keys), length)
     keep = lambda outcome: (outcome.loss, outcome.violation[0])  # noqa: E731
-    program = jax.jit(jax.vmap(partial(play_rounds, learner, problem, keep=keep)))
+    program = jax.jit(jax.vmap(partial(run_rounds, learner, problem, keep=keep)))
     loss, violation = jax.device_get(program(keys, state, batches)[1])
     return np.asarray(loss, np.float64), np.asarray(violation, np.float64)
 

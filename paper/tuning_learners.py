@@ -29,11 +29,12 @@ import numpy as np
 
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError, DataError, FairSAOMLError
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.keys import init_key, run_keys
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Batch, Key, Task
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.metrics import count, counts_to_json
-from fairsaoml.evaluate.prequential import all_rounds, play_rounds, rounds_of, run_keys
+from fairsaoml.evaluate.prequential import all_rounds, rounds_of, run_rounds
 from fairsaoml.evaluate.round import Outcome
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.learners import registry
@@ -226,8 +227,8 @@ def _compiled(
         own = with_traced(config, moving)
         problem = make_problem(own, part.stream.schema)
         built = registry.entry(learner).factory(problem, own)
-        state = built.grow(built.init(jax.random.fold_in(key, 0)), len(part.rounds))
-        return play_rounds(built, problem, key, state, batches, keep=_decisions)[1]
+        state = built.grow(built.init(init_key(key)), len(part.rounds))
+        return run_rounds(built, problem, key, state, batches, keep=_decisions)[1]
 
     rows = 0 if part.stream.seeded else None
     program = jax.jit(jax.vmap(play_seed, in_axes=(None, 0, rows)))
@@ -236,7 +237,7 @@ def _compiled(
 
 
 def _decisions(outcome: Outcome) -> Any:
-    return outcome.scores > outcome.threshold
+    return outcome.margins > 0
 
 
 def _lines(part: Part, decisions: Any) -> list[dict[str, Any]]:

@@ -15,8 +15,9 @@ import pytest
 from fairsaoml.core import buffers, experts, intervals, weights
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.fairness import make_constraints
-from fairsaoml.core.primal_dual import evaluate, lagrangian, make_problem, project
+from fairsaoml.core.primal_dual import evaluate, lagrangian, project
 from fairsaoml.core.prior import Deployed, restore
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, Learner, PrimalDual, Problem, Schema
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.live import LiveConfig, live
@@ -151,7 +152,7 @@ def gaps_and_violations(
     """The library's gaps, violations and their slopes, by constraint."""
     return [
         (constraint.gap(z, rows), *jax.value_and_grad(constraint.violation)(z, rows))
-        for constraint in make_constraints(notion, schema(levels).attributes, TOLERANCE, score)
+        for constraint in make_constraints(notion, schema(levels), TOLERANCE, score)
     ]
 
 
@@ -436,8 +437,8 @@ def turns(config: LearnerConfig, stream: Sequence[Batch]) -> Iterator[Turn]:
 
 def draws_of(config: Any, turn: Turn, state: Any, window: Any, iterations: int) -> list:
     """What the library will draw in this turn, for the oracle."""
-    roll = experts.roll_call(config, jnp.int32(turn.t), state.bank.regret.shape[0])
-    draws = draw(turn.key, state.samples, turn.batch, roll.awake)
+    roll = experts.roll_call(config, jnp.int32(turn.t), state.learned.bank.regret.shape[0])
+    draws = draw(turn.key, state.learned.samples, turn.batch, roll.awake)
     sizes = buffers.Sizes(support=config.support, query=getattr(config, "query", 0))
     return batches(draws, window, iterations, sizes)
 
@@ -459,7 +460,8 @@ def follow_paper(
     settings = same_settings(oracle_paper.Config, config)
     pair = scattered(ours, 7)
     state = learner.init(jax.random.key(0))
-    state = state._replace(meta=pair, bank=experts.bank_of(pair, state.bank.regret.shape[0]))
+    bank = experts.bank_of(pair, state.learned.bank.regret.shape[0])
+    state = state._replace(learned=state.learned._replace(meta=pair, bank=bank))
     shadow = oracle_paper.State(as_pair(pair), {})
     states = [state]
 
@@ -490,10 +492,10 @@ def follow_paper(
 
         assert_same_roll(config, turn, info)
         np.testing.assert_allclose(info.weights, by_level(share, len(info.weights)), **DRIFT)
-        assert_same_pair(state.meta, shadow.meta)
+        assert_same_pair(state.learned.meta, shadow.meta)
         for k, expert in shadow.experts.items():
-            assert_same_pair(level_of(state.bank.pair, k), expert.pair)
-        assert_same_credit(state.bank, shadow.experts)
+            assert_same_pair(level_of(state.learned.bank.pair, k), expert.pair)
+        assert_same_credit(state.learned.bank, shadow.experts)
         np.testing.assert_allclose(
             learner.scores(state, batch.x),
             oracle_paper.scores(theirs, shadow, np.array(batch.x, np.float64), prior),
@@ -502,7 +504,7 @@ def follow_paper(
         states.append(state)
 
     adapted = oracle_paper.base_learner(theirs, settings, 0, shadow.meta, as_batch(batch), prior)
-    assert_same_pair(learner.adapt(state, batch).meta, adapted)
+    assert_same_pair(learner.adapt(state, batch).learned.meta, adapted)
     return states
 
 
@@ -515,16 +517,17 @@ def follow_live(config: LiveConfig, levels: tuple[int, ...], stream: Sequence[Ba
     settings = same_settings(oracle_live.Config, config)
     pair = scattered(ours, 7)
     state = learner.init(jax.random.key(0))
-    start = experts.spread(pair, state.weights.shape[0])
-    expert = state.bank.pair._replace(primal=start.primal, dual=start.dual)
-    state = state._replace(bank=state.bank._replace(pair=expert))
+    start = experts.spread(pair, state.learned.weights.shape[0])
+    bank = state.learned.bank
+    bank = bank._replace(pair=bank.pair._replace(primal=start.primal, dual=start.dual))
+    state = state._replace(learned=state.learned._replace(bank=bank))
     shadow = oracle_live.first_state(settings, as_pair(pair))
     states = [state]
 
     for turn in turns(config, stream):
         t, key, batch, prior, _ = turn
         state = learner.grow(state, t)
-        storage = state.weights.shape[0]
+        storage = state.learned.weights.shape[0]
         draws = draws_of(config, turn, state, buffers.take_support, config.meta_iterations)
         deployed = oracle_live.weigh(settings, shadow.experts)
 
@@ -535,9 +538,9 @@ def follow_live(config: LiveConfig, levels: tuple[int, ...], stream: Sequence[Ba
 
         assert_same_roll(config, turn, info)
         np.testing.assert_allclose(info.weights, by_level(deployed, storage), **DRIFT)
-        assert_same_live_experts(state.bank, shadow.experts)
+        assert_same_live_experts(state.learned.bank, shadow.experts)
         weights = oracle_live.weigh(settings, shadow.experts)
-        np.testing.assert_allclose(state.weights, by_level(weights, storage), **DRIFT)
+        np.testing.assert_allclose(state.learned.weights, by_level(weights, storage), **DRIFT)
         x = np.array(batch.x, np.float64)
         np.testing.assert_allclose(
             learner.scores(state, batch.x),
@@ -548,7 +551,7 @@ def follow_live(config: LiveConfig, levels: tuple[int, ...], stream: Sequence[Ba
 
     steps = config.meta_iterations
     adapted = oracle_live.adapt(theirs, settings, shadow, as_batch(batch), steps, prior)
-    assert_same_live_experts(learner.adapt(state, batch).bank, adapted.experts)
+    assert_same_live_experts(learner.adapt(state, batch).learned.bank, adapted.experts)
     return states
 
 
@@ -681,7 +684,7 @@ def test_past_its_horizon_the_cover_goes_on_with_the_levels_it_has(
     follow: Follow, config: Any, levels: tuple[int, ...]
 ) -> None:
     states = follow(config, levels, tasks(levels, HORIZON + 3))
-    assert all(len(state.bank.regret) == 2 for state in states)
+    assert all(len(state.learned.bank.regret) == 2 for state in states)
 
 
 @pytest.mark.parametrize(("follow", "config", "levels"), BOTH)
@@ -707,12 +710,12 @@ def test_an_empty_task_wakes_levels_and_teaches_nothing(
     # Level 0 wakes, level 1 sleeps; neither learns from what it has stored.
     sleeping = partial(level_of, level=1)
     for unchanged in (
-        lambda state: (state.bank.regret, state.bank.abs_regret, state.prior),
-        lambda state: (sleeping(state.bank.pair), sleeping(state.samples)),
-        lambda state: getattr(state, "meta", ()),
+        lambda state: (state.learned.bank.regret, state.learned.bank.abs_regret, state.prior),
+        lambda state: (sleeping(state.learned.bank.pair), sleeping(state.learned.samples)),
+        lambda state: getattr(state.learned, "meta", ()),
     ):
         jax.tree.map(np.testing.assert_array_equal, unchanged(after), unchanged(before))
-    assert not np.isfinite(level_of(after.samples, 0).priority).any()
+    assert not buffers.is_held(level_of(after.learned.samples, 0).priority).any()
 
 
 @pytest.mark.parametrize("silent", [(), (3,)], ids=["every task has rows", "task 3 is empty"])
@@ -729,4 +732,4 @@ def test_levels_join_an_endless_stream_as_in_the_oracle(
         states = follow_paper(FairSAOMLConfig(**(endless | PAPER_STEPS)), (2,), stream)
     else:
         states = follow_live(LiveConfig(**(endless | LIVE_STEPS)), (2,), stream)
-    assert [len(state.bank.regret) for state in states] == [2, 2, 2, 2, 2, 4, 4]
+    assert [len(state.learned.bank.regret) for state in states] == [2, 2, 2, 2, 2, 4, 4]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairsaoml.core import buffers, experts, intervals, task_memory, weights
 from fairsaoml.core.config import DrawingConfig, LearnerConfig
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Batch, Learner
 from fairsaoml.learners import aod as aod_module
 from fairsaoml.learners import cbce as cbce_module
@@ -105,7 +105,9 @@ def at_a_scattered_pair(
     """The oracle's problem, the learner, and both states, away from zero."""
     ours, theirs = both_problems(config, levels)
     learner, pair = registry.build(name, config, ours.schema), scattered(ours, 7)
-    state = learner.init(jax.random.key(0))._replace(**{field: pair})
+    state = learner.init(jax.random.key(0))
+    learned = pair if field == "pair" else state.learned._replace(**{field: pair})
+    state = state._replace(learned=learned)
     return theirs, learner, state, as_pair(pair)
 
 
@@ -119,12 +121,12 @@ def follow_pair(name: str, config: LearnerConfig, levels: tuple[int, ...], move:
         for draw in draws_of(config, key, batch):
             shadow = move(theirs, t=t, pair=shadow, draw=draw, prior=prior)
         state, info = step(key, jnp.int32(t), state, batch)
-        assert_same_pair(state.pair, shadow)
+        assert_same_pair(state.learned, shadow)
         np.testing.assert_allclose(info.dual, shadow.dual, **DRIFT)
         assert_same_scores(learner, state, theirs, shadow.primal, batch, prior)
     for _ in range(config.meta_iterations):
         shadow = move(theirs, t=t + 1, pair=shadow, draw=as_batch(batch), prior=prior)
-    assert_same_pair(learner.adapt(state, batch).pair, shadow)
+    assert_same_pair(learner.adapt(state, batch).learned, shadow)
 
 
 @pytest.mark.parametrize("case", FAIR_CASES)
@@ -171,7 +173,7 @@ def test_fair_glcs_dual_is_zero_whenever_the_constraint_holds() -> None:
         config = FairGLCConfig(model="logistic", tolerance=tolerance, **SMALL)
         learner = registry.build("fair-glc", config, schema((2,)))
         step, state = compiled(learner), learner.init(jax.random.key(0))
-        state = state._replace(pair=scattered(make_problem(config, schema((2,))), 7))
+        state = state._replace(learned=scattered(make_problem(config, schema((2,))), 7))
         found = []
         for t, key, batch, _ in games(config, 4, (2,)):
             state, info = step(key, jnp.int32(t), state, batch)
@@ -197,17 +199,17 @@ def follow_leader(name: str, config: Any, levels: tuple[int, ...], their_config:
 
     past = set()
     for t, key, batch, prior in games(config, ROUNDS, levels):
-        chosen, drawn = draw(key, state.memory, batch)
+        chosen, drawn = draw(key, state.learned.memory, batch)
         past |= set(np.array(chosen).tolist())
         for n in range(config.meta_iterations):
             support, query = map(as_batch, level_of(drawn, n))
             shadow = meta_leader_move(theirs, their_config, shadow, support, query, prior)
         state, _ = step(key, jnp.int32(t), state, batch)
-        assert_same_pair(state.meta, shadow)
+        assert_same_pair(state.learned.meta, shadow)
         assert_same_scores(learner, state, theirs, shadow.primal, batch, prior)
     assert len(past) > 1  # the present task, and at least one remembered
     end = adapted(theirs, their_config, shadow, as_batch(batch), prior)
-    assert_same_pair(learner.adapt(state, batch).meta, end)
+    assert_same_pair(learner.adapt(state, batch).learned.meta, end)
 
 
 LEADER = SMALL | {"query": 6, "tasks_kept": 3}
@@ -304,7 +306,7 @@ def marked_history(key: Any, slots: int) -> tuple[Any, Any]:
     draws = task_memory.draw_tasks(jax.random.fold_in(key, 0), memory, task(PAST + 1), 3)
     sizes = buffers.Sizes(support=1, query=1)
     support, query = jax.vmap(lambda n: task_memory.take(draws, n, sizes))(jnp.arange(3))
-    kept = jnp.where(jnp.isfinite(memory.priority), memory.rows.x[:, 0, 0, 0], 0)
+    kept = jnp.where(buffers.is_held(memory.priority), memory.rows.x[:, 0, 0, 0], 0)
     return kept.astype(jnp.int32), (support.x[:, :, 0], query.x[:, :, 0])
 
 
@@ -334,8 +336,8 @@ def test_the_memory_of_the_followers_does_not_grow() -> None:
     shapes = jax.tree.map(jnp.shape, state)
     for t in range(1, 9):
         state, _ = step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
-        assert int(state.memory.seen) == t
-        assert np.isfinite(state.memory.priority).sum() == min(t, config.tasks_kept)
+        assert int(state.learned.memory.seen) == t
+        assert buffers.is_held(state.learned.memory.priority).sum() == min(t, config.tasks_kept)
     assert jax.tree.map(jnp.shape, state) == shapes
 
 
@@ -350,7 +352,8 @@ def follow_experts(
     learner = registry.build(name, config, ours.schema)
     step, state = compiled(learner), learner.init(jax.random.key(0))
     theta = scattered(ours, 7).primal
-    state = state._replace(primal=experts.spread(theta, state.weights.shape[0]), origin=theta)
+    spread = experts.spread(theta, state.learned.weights.shape[0])
+    state = state._replace(learned=state.learned._replace(primal=spread, origin=theta))
     shadow = shadow(flat(theta))
     for t, key, batch, prior in games(config, rounds, (2,)):
         state = learner.grow(state, t)
@@ -360,10 +363,13 @@ def follow_experts(
         np.testing.assert_allclose(info.weights[: len(p)], p, **DRIFT)
         assert np.flatnonzero(info.present).tolist() == list(range(len(p)))
         after = weigh(shadow)
-        np.testing.assert_allclose(state.weights[: len(after)], list(after.values()), **DRIFT)
-        assert not np.any(state.weights[len(after) :])
+        weights = state.learned.weights
+        np.testing.assert_allclose(weights[: len(after)], list(after.values()), **DRIFT)
+        assert not np.any(weights[len(after) :])
         for level, expert in enumerate(shadow.values()):
-            np.testing.assert_allclose(flat(level_of(state.primal, level)), expert.theta, **DRIFT)
+            np.testing.assert_allclose(
+                flat(level_of(state.learned.primal, level)), expert.theta, **DRIFT
+            )
         mean = average(after, {i: expert.theta for i, expert in shadow.items()})
         assert_same_scores(learner, state, theirs, mean, batch, prior)
 
@@ -408,7 +414,7 @@ def test_weights_sum_to_one_over_the_intervals_that_contain_the_round(
     learner = registry.build(name, config, schema((2,)))
     step, state = compiled(learner), learner.init(jax.random.key(0))
     for t in range(1, 21):
-        share = np.array(state.weights)  # what round t is scored with
+        share = np.array(state.learned.weights)  # what round t is scored with
         state, info = step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
         if name == "aod":
             inside = [horizon is not None or t > 2**k or k == 0 for k in range(len(share))]

@@ -57,7 +57,7 @@ def draws(sample, iteration, sizes, seed=0):
 
 def held(sample, label):
     """Numbers of the rows of a class."""
-    there = np.isfinite(sample.priority[label])
+    there = sample.priority[label] < buffers.EMPTY
     return sorted(np.asarray(sample.x)[label, :, 0][there].astype(int).tolist())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.regret import quadratic
 from fairsaoml.evaluate.regret.comparator import best_models, deployment, linear_rounds

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairsaoml.core import registry as core_registry
 from fairsaoml.core.config import IntervalConfig, LearnerConfig
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.learners import registry
 from fairsaoml.learners.live import LiveConfig
 
-CONFIGS = {name: entry.config for name, entry in registry.LEARNERS.items()}
+CONFIGS = {name: entry.config for name, entry in registry.BUILTIN.items()}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -127,14 +128,37 @@ def test_the_defaults_are_those_of_the_decisions():
     assert registry.DEFAULT == "fairsaoml-live"
 
 
-def test_learners_of_other_packages_are_found_and_looked_for_once(monkeypatch):
-    looked = []
-    point = SimpleNamespace(name="mine", load=lambda: registry.LEARNERS["aod"])
-    monkeypatch.setattr(registry, "entry_points", lambda group: looked.append(group) or [point])
-    registry._others.cache_clear()
-    try:
-        assert list(registry.registered()) == [*registry.LEARNERS, "mine"]
-        assert registry.entry("mine") == registry.LEARNERS["aod"]
-    finally:
-        registry._others.cache_clear()
-    assert looked == ["fairsaoml.learners"]
+def test_names_of_other_packages_are_found_looked_for_once_and_loaded_late(monkeypatch):
+    looked, loaded = [], []
+
+    class Point(SimpleNamespace):
+        def load(self):
+            loaded.append(self.name)
+            if self.name == "broken":
+                raise ImportError("no module 'gone'")
+            return 3
+
+    points = [
+        Point(name="theirs", value="them:theirs", dist=None),
+        Point(name="broken", value="them:broken", dist=SimpleNamespace(name="their-package")),
+    ]
+    monkeypatch.setattr(core_registry, "entry_points", lambda group: looked.append(group) or points)
+    numbers = core_registry.Registry("number", "fairsaoml.numbers", {"one": 1})
+    assert numbers.names() == ["one", "theirs", "broken"]
+    assert (numbers.get("one"), loaded) == (1, [])
+    assert (numbers.get("theirs"), numbers.get("theirs"), loaded) == (3, 3, ["theirs"])
+    with pytest.raises(ConfigError, match="the number 'broken' of the package 'their-package'"):
+        numbers.get("broken")
+    with pytest.raises(ConfigError, match="unknown number 'thiers'; did you mean 'theirs'"):
+        numbers.get("thiers")
+    assert looked == ["fairsaoml.numbers"]
+
+
+def test_notions_are_joined_in_any_order_and_unknown_ones_are_refused():
+    for constraints in ("none", "dp", "eo+dp", "dp+eop+eo"):
+        assert LearnerConfig(constraints=constraints).constraints == constraints
+    for constraints in ("dpp", "dp+", "none+dp", "dp+dp", "", 3):
+        with pytest.raises(ConfigError, match="constraints must be one of none, dp, eop, eo, or"):
+            LearnerConfig(constraints=constraints)
+    with pytest.raises(ConfigError, match="model must be one of mlp, logistic; got 'forest'"):
+        LearnerConfig(model="forest")

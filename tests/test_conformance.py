@@ -67,7 +67,7 @@ def plain(problem: Problem, config: Any) -> Learner:
     return Learner(
         init=lambda key: (problem.model.init(key), jnp.zeros((), jnp.int32)),
         scores=lambda state, x: problem.model.scores(state[0], x),
-        threshold=lambda state: jnp.zeros(()),
+        margins=lambda state, x: problem.model.scores(state[0], x),
         adapt=lambda state, support: state,
         step=step,
     )
@@ -108,6 +108,7 @@ def keeps_a_key(learner: Learner) -> dict[str, Any]:
     return {
         "init": lambda key: (learner.init(key), key),
         "scores": lambda state, x: learner.scores(state[0], x),
+        "margins": lambda state, x: learner.margins(state[0], x),
         "step": step,
     }
 

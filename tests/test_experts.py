@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import tiny
-from fairsaoml.core import experts
+from fairsaoml.core import buffers, experts
 from fairsaoml.core.config import IntervalConfig
 from fairsaoml.core.fairness import make_constraints
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.learner import flags, keep_finite, pinned_rounds
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, PrimalDual, Problem, Schema, Task
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.learners import registry
@@ -94,7 +95,7 @@ def test_a_waking_levels_sample_holds_this_round_only_and_a_sleepers_its_whole_i
         key = jax.random.key(number)
         samples = experts.draw(key, samples, batch, jnp.array(awake)).samples
     seen = [
-        set(np.asarray(samples.x[level, ..., 0])[np.isfinite(samples.priority[level])].tolist())
+        set(np.asarray(samples.x[level, ..., 0])[buffers.is_held(samples.priority[level])].tolist())
         for level in (0, 1)
     ]
     assert seen == [{2.0}, {1.0, 2.0}]
@@ -122,21 +123,25 @@ def grown(name):
     config = registry.configure(name, SMALL)
     built = registry.build(name, config, SCHEMA)
     state = built.init(jax.random.key(0))
-    return built, state._replace(bank=state.bank._replace(regret=jnp.arange(1.0, 9.0)))
+    return built, state._replace(
+        learned=state.learned._replace(
+            bank=state.learned.bank._replace(regret=jnp.arange(1.0, 9.0))
+        )
+    )
 
 
 @pytest.mark.parametrize("name", tiny.LEARNERS)
 def test_a_bank_grows_from_eight_to_sixteen_levels_at_round_257_and_keeps_what_it_has(name):
     built, state = grown(name)
     assert built.grow(state, 256) is state
-    wide = built.grow(state, 257)
+    state, wide = state.learned, built.grow(state, 257).learned
     assert wide.bank.regret.tolist() == [*range(1, 9), *[0] * 8]
     before, after = jax.tree.leaves(state.bank.pair), jax.tree.leaves(wide.bank.pair)
     for old, new in zip(before, after, strict=True):
         assert new.shape == (16, *old.shape[1:])
         np.testing.assert_array_equal(new[:8], old)
     assert wide.samples.priority.shape[0] == 16
-    assert bool(jnp.isposinf(wide.samples.priority[8:]).all())
+    assert not buffers.is_held(wide.samples.priority[8:]).any()
 
 
 def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkeypatch):
@@ -148,7 +153,9 @@ def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkey
     records, held = [], []
     for played in prequential(stream, built, make_problem(config, SCHEMA), seeds=[0]):
         records += played.records
-        held.append(np.isfinite(played.state.samples.priority[0]).sum(axis=(1, 2)).tolist())
+        held.append(
+            buffers.is_held(played.state.learned.samples.priority[0]).sum(axis=(1, 2)).tolist()
+        )
     assert [len(record["weights"]) for record in records] == [1, 1, 2]
     assert [record["awake"] for record in records] == [[0], [0], [0, 1]]
     assert all(sum(record["weights"]) == pytest.approx(1, abs=1e-5) for record in records)
@@ -162,23 +169,23 @@ def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkey
 
 def test_a_state_with_nan_is_not_taken():
     old, new = bank_of(), bank_of()._replace(regret=jnp.array([1.0, jnp.nan, 2.0]))
-    kept, finite = experts.keep_finite(new, old)
+    kept, finite = keep_finite(new, old)
     assert not finite
     assert kept.regret.tolist() == old.regret.tolist()
-    taken, finite = experts.keep_finite(bank_of(), experts.bank_of(pair_of(0.0), 3))
+    taken, finite = keep_finite(bank_of(), experts.bank_of(pair_of(0.0), 3))
     assert finite
     assert taken.regret.tolist() == [10, 20, 30]
 
 
 def test_a_state_with_an_infinite_pair_is_not_taken():
     new = experts.bank_of(pair_of(jnp.inf), 3)
-    assert not experts.keep_finite(new, bank_of())[1]
+    assert not keep_finite(new, bank_of())[1]
 
 
 def flags_of(batch, pinned=0, finite=True, attributes=SCHEMA.attributes):
     schema = SCHEMA._replace(attributes=attributes)
-    problem = Problem(None, None, make_constraints("dp", attributes, 0.0), schema)
-    raised = experts.flags(problem, batch, jnp.int32(pinned), jnp.array(finite))
+    problem = Problem(None, None, make_constraints("dp", schema, 0.0), schema)
+    raised = flags(problem, batch, jnp.int32(pinned), jnp.array(finite))
     return {name for name, value in raised.items() if value}
 
 
@@ -200,7 +207,7 @@ def test_a_missing_level_of_many_raises_one_group():
 
 def test_pinned_rounds_count_violations_without_a_price_in_a_row():
     def after(pinned, dual, violation):
-        found = experts.pinned_rounds(jnp.int32(pinned), jnp.array(dual), jnp.array(violation))
+        found = pinned_rounds(jnp.int32(pinned), jnp.array(dual), jnp.array(violation))
         return int(found)
 
     assert after(3, [0.0], [0.1]) == 4

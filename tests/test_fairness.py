@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairsaoml.core.fairness import make_constraints
-from fairsaoml.core.types import Attribute, Batch
+from fairsaoml.core.types import Attribute, Batch, Schema
 
 SEX = Attribute("sex", ("f", "m"))
 RACE = Attribute("race", ("x", "y", "z"))
@@ -35,7 +35,7 @@ def scores_of(seed, count=40):
 
 
 def violations(notion, attributes, scores, batch, **options):
-    constraints = make_constraints(notion, attributes, TOLERANCE, **options)
+    constraints = make_constraints(notion, Schema((), tuple(attributes)), TOLERANCE, **options)
     return np.array([c.violation(scores, batch) for c in constraints])
 
 
@@ -103,7 +103,7 @@ def test_equalized_odds_is_the_gap_among_positives_and_the_gap_among_negatives(s
 
 def test_a_notion_names_its_constraints():
     def names(notion):
-        return [c.name for c in make_constraints(notion, [SEX, RACE], TOLERANCE)]
+        return [c.name for c in make_constraints(notion, Schema((), (SEX, RACE)), TOLERANCE)]
 
     races = [f"race={level}" for level in "xyz"]
     assert names("none") == []
@@ -111,6 +111,8 @@ def test_a_notion_names_its_constraints():
     assert names("eop") == ["tpr[sex=m]", *(f"tpr[{race}]" for race in races)]
     assert names("eo") == names("eop") + [name.replace("tpr", "fpr") for name in names("eop")]
     assert names("dp+eo") == names("dp") + names("eo")
+    assert names("eo+dp") == names("eo") + names("dp")
+    assert names("eop+eo") == names("eo")  # what both ask for is asked for once
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,7 +166,7 @@ def test_padding_changes_nothing(notion):
 def test_one_group_alone_contributes_zero_and_pulls_nowhere(notion, group):
     batch, scores = rows(4), scores_of(4)
     alone = batch._replace(group=jnp.full_like(batch.group, group))
-    for constraint in make_constraints(notion, [SEX], TOLERANCE):
+    for constraint in make_constraints(notion, Schema((), (SEX,)), TOLERANCE):
         value, slope = jax.value_and_grad(lambda s, c=constraint: c.violation(s, alone))(scores)
         assert value == 0
         assert not np.asarray(slope).any()
@@ -173,7 +175,7 @@ def test_one_group_alone_contributes_zero_and_pulls_nowhere(notion, group):
 def test_an_empty_batch_contributes_zero_and_pulls_nowhere():
     batch, scores = rows(4), scores_of(4)
     nobody = batch._replace(weight=jnp.zeros(40))
-    for constraint in make_constraints("dp+eo", [SEX], TOLERANCE):
+    for constraint in make_constraints("dp+eo", Schema((), (SEX,)), TOLERANCE):
         value, slope = jax.value_and_grad(lambda s, c=constraint: c.violation(s, nobody))(scores)
         assert value == 0
         assert not np.asarray(slope).any()

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from fairsaoml.core import buffers, experts, prior
-from fairsaoml.core.primal_dual import Steps, make_problem
+from fairsaoml.core.primal_dual import Steps
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, PrimalDual, Schema
 from fairsaoml.learners import registry
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Terms, learn

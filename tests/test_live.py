@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.core.primal_dual import make_problem
 from fairsaoml.core.prior import deployed, no_prior
-from fairsaoml.core.shrinkage import trust, uncertainty
+from fairsaoml.core.problem import make_problem
+from fairsaoml.core.shrinkage import shrinkage, uncertainty
 from fairsaoml.core.types import Attribute, Batch, Schema
 from fairsaoml.learners.families.mixture import mixture_logit
 from fairsaoml.learners.live import Expert, LiveConfig, take_step
@@ -32,7 +32,7 @@ def problem_of(**settings):
 
 def trust_in(rows, rate=0.5, **settings):
     config, problem = problem_of(**settings)
-    return trust(config.gap_scale, uncertainty(problem, rows), jnp.array([rate]))
+    return shrinkage(config.gap_scale, uncertainty(problem, rows), jnp.array([rate]))
 
 
 def test_trust_is_the_posterior_share_of_a_gap_given_the_rows_of_both_sides():

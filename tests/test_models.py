@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.models import logistic, make_model, mlp, product
+from fairsaoml.core.models import logistic, mlp, product
+from fairsaoml.core.problem import ProblemConfig, make_problem
+from fairsaoml.core.types import Schema
 
 FEATURES = 3
 MODELS = {"logistic": logistic(FEATURES), "mlp": mlp(FEATURES, (4, 2)), "flat": mlp(FEATURES, ())}
@@ -86,7 +87,8 @@ def test_parameters_and_scores_are_float32(name):
 
 def test_a_config_names_its_model():
     def shapes(**settings):
-        params = make_model(LearnerConfig(**settings), FEATURES).init(jax.random.key(0))
+        model = make_problem(ProblemConfig(**settings), Schema(("a", "b", "c"), ())).model
+        params = model.init(jax.random.key(0))
         return sorted(leaf.shape for leaf in jax.tree.leaves(params))
 
     assert shapes(model="logistic") == [(), (3,)]

@@ -7,8 +7,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairsaoml.core.experts import Roll
-from fairsaoml.core.primal_dual import make_problem
 from fairsaoml.core.prior import Deployed, restore
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, Schema
 from fairsaoml.learners.newton import Expert, NewtonConfig, Past, carried, newton, solve
 from oracles.newton import Present, Remembered, Terms, best_fair_model, signed_relative_gaps
@@ -86,7 +86,7 @@ def test_a_matrix_and_a_vector_remember_what_a_refit_on_all_rows_finds():
     tasks = [rows_of(200, seed, unfair=1.0) for seed in range(4)]
     for round, batch in enumerate(tasks, start=1):
         state, _ = step(jax.random.key(round), jnp.int32(round), state, batch)
-    longest = jax.tree.map(lambda leaf: np.asarray(leaf[-1]), state.bank.pair.primal)
+    longest = jax.tree.map(lambda leaf: np.asarray(leaf[-1]), state.learned.bank.pair.primal)
     x, y = (np.concatenate([np.asarray(task[i]) for task in tasks]) for i in (0, 1))
     refit = LogisticRegression(class_weight="balanced").fit(x, y)
     np.testing.assert_allclose(longest["weight"], refit.coef_[0], atol=0.03)
@@ -116,7 +116,7 @@ def test_pressed_round_after_round_a_gap_falls_to_its_tolerance(score):
 
 def fresh(constraints="none"):
     config, problem = game(constraints=constraints)
-    expert = newton(problem, config).init(jax.random.key(0)).bank.pair
+    expert = newton(problem, config).init(jax.random.key(0)).learned.bank.pair
     return jax.tree.map(lambda leaf: leaf[0], expert)
 
 

@@ -11,7 +11,7 @@ import pytest
 import tiny
 from fairsaoml import open_stream
 from fairsaoml.core.errors import DataError, RunError
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.problem import make_problem
 from fairsaoml.estimators.sklearn import FairGLCClassifier
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.learners import registry

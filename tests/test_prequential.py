@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import tiny
+from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Learner, RoundInfo
 from fairsaoml.evaluate import prequential as module
-from fairsaoml.evaluate.prequential import compiled, first_states, prequential, rollout, run_keys
+from fairsaoml.evaluate.prequential import compiled, first_states, prequential, rollout
 from fairsaoml.evaluate.records import finished
-from fairsaoml.evaluate.round import labelled_share, play
+from fairsaoml.evaluate.round import labelled_share, run_round
 from fairsaoml.runs.spec import Setup
 from fairsaoml.streams.stream import checked
 
@@ -122,11 +123,11 @@ def test_the_game_without_compilation_is_the_same_game(game, reference):
     learner = game.learner._replace(adapt=lambda state, support: state)
     records = []
     with jax.disable_jit():
-        state = learner.init(jax.random.fold_in(key, 0))
+        state = learner.init(init_key(key))
         for number, task in enumerate(game.stream.tasks(0), start=1):
             task = checked(task, game.stream.schema, number)
             batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), module.stacked([task], 64))
-            state, outcome = play(learner, game.problem, key, jnp.int32(number), state, batch)
+            state, outcome = run_round(learner, game.problem, key, jnp.int32(number), state, batch)
             outcome = jax.tree.map(lambda leaf: np.asarray(leaf)[None], outcome)
             records += finished(
                 number, [task], outcome, state, game.stream.schema, [0], seconds=0.0
@@ -148,7 +149,7 @@ def lowered(game, round_axis):
     if round_axis is None:
         program = compiled(game.learner, game.problem, shared=False)
         return program.lower(keys, np.int32(1), state, batch).as_text()
-    one = partial(play, game.learner, game.problem)
+    one = partial(run_round, game.learner, game.problem)
     program = jax.jit(jax.vmap(one, in_axes=(0, round_axis, 0, 0)))
     return program.lower(keys, np.ones(len(SEEDS), np.int32), state, batch).as_text()
 
@@ -177,7 +178,7 @@ def counting_learner(bias=0.0):
     return Learner(
         init=lambda key: jnp.zeros(()),
         scores=lambda state, x: jnp.full(x.shape[0], bias) + state,
-        threshold=lambda state: jnp.zeros(()),
+        margins=lambda state, x: jnp.full(x.shape[0], bias) + state,
         adapt=lambda state, support: state + 1000 * support.weight.sum(),
         step=lambda key, round, state, batch: (state + 1, info()),
     )

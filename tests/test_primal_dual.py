@@ -9,15 +9,14 @@ from fairsaoml.core import prior
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.primal_dual import (
     Steps,
-    balanced_loss,
     evaluate,
     lagrangian,
-    make_problem,
     primal_dual_step,
     project,
     run_base_learner,
     start,
 )
+from fairsaoml.core.problem import balanced_loss, make_problem
 from fairsaoml.core.types import Attribute, Batch, PrimalDual, Schema
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fairsaoml.core import prior
-from fairsaoml.core.primal_dual import balanced_loss, move
+from fairsaoml.core.primal_dual import move
+from fairsaoml.core.problem import balanced_loss
 from fairsaoml.core.prior import Prior
 from fairsaoml.core.types import Batch
 

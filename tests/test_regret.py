@@ -22,7 +22,7 @@ from fairsaoml.evaluate.regret.regret import (
     regret,
 )
 from fairsaoml.evaluate.regret.windows import WorstWindows, worst
-from fairsaoml.evaluate.round import judged
+from fairsaoml.evaluate.round import loss_and_violation
 from fairsaoml.report.regret import regret_picture
 from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import Setup
@@ -92,7 +92,7 @@ def test_a_comparator_has_no_regret_against_itself(one_pair):
         assert largest_regret(loss, best).value == pytest.approx(0, abs=1e-9)
 
 
-def test_the_pool_judges_by_the_same_functions(one_pair):
+def test_the_pool_is_measured_by_the_same_functions(one_pair):
     game, tasks, records, points = one_pair
     shift, threshold = deployment([task.y.mean() for task in tasks], game.config)
     for t, record in enumerate(records):
@@ -100,7 +100,9 @@ def test_the_pool_judges_by_the_same_functions(one_pair):
         batch = type(batch)(*(leaf[0] for leaf in batch))
         weight, bias = points[t][:-1].astype(np.float32), np.float32(points[t][-1])
         scores = jnp.asarray(batch.x @ weight + bias + np.float32(shift[t]))
-        loss, violation = judged(game.problem, scores, jnp.float32(threshold[t]), batch)
+        loss, violation = loss_and_violation(
+            game.problem, scores, scores - jnp.float32(threshold[t]), batch
+        )
         assert record["loss"] == pytest.approx(float(loss), rel=1e-5)
         assert record["violation"] == pytest.approx(violation.tolist(), abs=1e-5)
 

@@ -34,9 +34,10 @@ from paper.tuning_scores import Measured, Scores, measured, scores_of
 
 import tiny
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.keys import run_keys
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Task
-from fairsaoml.evaluate.prequential import rollout, run_keys
+from fairsaoml.evaluate.prequential import rollout
 from fairsaoml.learners import registry
 from fairsaoml.runs.runner import Interrupted
 from fairsaoml.runs.spec import RunSpec, Setup

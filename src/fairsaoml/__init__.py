@@ -10,7 +10,7 @@ _HOMES = {
     "core.types": ("Attribute", "Batch", "Learner", "Problem", "Schema", "Task"),
     "core.errors": ("ConfigError", "DataError", "FairSAOMLError", "RunError"),
     "learners.registry": ("build", "configure", "registered"),
-    "core.primal_dual": ("make_problem",),
+    "core.problem": ("make_problem",),
     "streams.stream": ("Stream",),
     "streams.catalog": ("open_stream",),
     "streams.table.stream": ("stream_from_table",),

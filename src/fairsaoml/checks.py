@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.keys import round_keys
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, RoundInfo, Schema, State, Task
 from fairsaoml.evaluate.prequential import stacked
 from fairsaoml.evaluate.records import WARNINGS
@@ -55,7 +56,7 @@ class Seen(NamedTuple):
     """What a round shows: what it was scored with, and the diagnostics of learning from it."""
 
     scores: Any
-    threshold: Any
+    margins: Any
     info: RoundInfo
 
 
@@ -89,15 +90,15 @@ class Subject:
 
     @cached_property
     def look(self) -> Callable:
-        """What can be seen of a state: scores, threshold, and scores after a few labels."""
+        """What can be seen of a state: scores, margins, and margins after a few labels."""
 
         def look(state: State, batch: Batch) -> dict[str, Any]:
             few = jax.tree.map(lambda leaf: leaf[:8], batch)
             adapted = self.learner.adapt(state, few)
             return {
                 "scores": self.learner.scores(state, batch.x),
-                "threshold": self.learner.threshold(state),
-                "adapted": self.learner.scores(adapted, batch.x),
+                "margins": self.learner.margins(state, batch.x),
+                "adapted": self.learner.margins(adapted, batch.x),
             }
 
         return quick(look)
@@ -108,10 +109,13 @@ class Subject:
 
         def one(state: State, turn: tuple) -> tuple[State, Seen]:
             round, batch = turn
-            scores, threshold = self.learner.scores(state, batch.x), self.learner.threshold(state)
-            key = jax.random.fold_in(jax.random.key(0), round)
+            scores, margins = (
+                self.learner.scores(state, batch.x),
+                self.learner.margins(state, batch.x),
+            )
+            key = round_key(0, round)
             state, info = self.learner.step(key, round, state, batch)
-            return state, Seen(scores=scores, threshold=threshold, info=info)
+            return state, Seen(scores=scores, margins=margins, info=info)
 
         numbers = np.arange(1, ROUNDS + 1, dtype=np.int32)
         whole = quick(lambda state, stack: jax.lax.scan(one, state, (numbers, stack)))
@@ -125,9 +129,9 @@ class Subject:
     @cached_property
     def course(self) -> list[tuple[State, Any]]:
         """State and diagnostics after each of the rounds, by the compiled step."""
-        return list(self.play_rounds(self.step, batches(tasks())))
+        return list(self.run_rounds(self.step, batches(tasks())))
 
-    def play_rounds(
+    def run_rounds(
         self, step: Callable, rounds: Sequence[Batch], seed: int = 0
     ) -> Iterator[tuple[State, Any]]:
         """The state and the diagnostics after each round; round t has its own key."""
@@ -158,7 +162,7 @@ class Subject:
     def require_same_course(self, other: Sequence[tuple], what: str, seed: int = 0) -> None:
         """Two courses over the rounds look alike at every round."""
         rounds = batches(tasks())
-        own = list(self.play_rounds(self.step, rounds, seed))
+        own = list(self.run_rounds(self.step, rounds, seed))
         for round, (one, another, batch) in enumerate(zip(own, other, rounds, strict=True), 1):
             where = f"{what}, round {round},"
             self.require_equal(one[1], another[1], where)
@@ -208,8 +212,8 @@ def batches(rounds: Sequence[Task], padding: int = PADDINGS[0]) -> list[Batch]:
     return [jax.tree.map(lambda leaf: leaf[0], stacked([task], padding)) for task in rounds]
 
 
-def round_key(seed: int, round: int) -> Any:
-    return jax.random.fold_in(jax.random.key(seed), round)
+def round_key(seed: int, round: Any) -> Any:
+    return round_keys(jax.random.key(seed), round).step
 
 
 def described(tree: Any) -> list[tuple]:
@@ -246,7 +250,7 @@ def check_scores_before_any_step(subject: Subject) -> None:
     seen = subject.look(subject.first, batch)
     subject.require_finite(seen, "before any step")
     subject.require(seen["scores"].shape == batch.y.shape, "expected one score a row")
-    subject.require(seen["threshold"].shape == (), "expected the threshold to be a single number")
+    subject.require(seen["margins"].shape == batch.y.shape, "expected one margin a row")
 
 
 def check_structure_is_stable(subject: Subject) -> None:
@@ -274,7 +278,7 @@ def check_structure_is_stable(subject: Subject) -> None:
 def check_one_compilation_per_padding(subject: Subject) -> None:
     """Many rounds, one program for each padded size."""
     for padding in PADDINGS:
-        for _ in subject.play_rounds(subject.step, batches(tasks(rounds=9), padding)):
+        for _ in subject.run_rounds(subject.step, batches(tasks(rounds=9), padding)):
             pass
         found = subject.traces[padding]
         subject.require(found == 1, f"compiled {found} times for rounds of one padded size")
@@ -282,7 +286,7 @@ def check_one_compilation_per_padding(subject: Subject) -> None:
 
 def check_same_key_same_result(subject: Subject) -> None:
     """The same program, key and rows give the same bytes."""
-    again = list(subject.play_rounds(subject.step, batches(tasks())))
+    again = list(subject.run_rounds(subject.step, batches(tasks())))
     subject.require_equal(subject.course, again, "two identical runs", tolerance=0)
 
 
@@ -290,7 +294,7 @@ def check_eager_agrees(subject: Subject) -> None:
     """Uncompiled, operation by operation, the rounds come out the same."""
     rounds = batches(tasks())
     with jax.disable_jit():
-        eager = list(subject.play_rounds(subject.learner.step, rounds))
+        eager = list(subject.run_rounds(subject.learner.step, rounds))
     subject.require_same_course(eager, "compiled and eager rounds")
 
 
@@ -326,7 +330,7 @@ def check_vmap_agrees(subject: Subject) -> None:
 
 def check_paddings_agree(subject: Subject) -> None:
     """Rows of weight 0 change nothing."""
-    padded = list(subject.play_rounds(subject.step, batches(tasks(), PADDINGS[1])))
+    padded = list(subject.run_rounds(subject.step, batches(tasks(), PADDINGS[1])))
     subject.require_same_course(padded, "paddings")
 
 
@@ -369,7 +373,7 @@ def check_odd_rounds_stay_finite(subject: Subject) -> None:
     for flag, task in odd.items():
         for place in (0, 2):  # as the very first round, and later
             rounds = batches([*usual[:place], task, *usual[place:]])
-            course = list(subject.play_rounds(subject.step, rounds))
+            course = list(subject.run_rounds(subject.step, rounds))
             name = flag or "single row"
             subject.require_finite(
                 [subject.look(state, rounds[-1]) for state, _ in course], f"a round of {name}"
@@ -450,10 +454,10 @@ def check_it_learns(subject: Subject) -> None:
     fresh = tasks(rounds=1, rows=400, seed=2)[0]
 
     def accuracy(state: State) -> float:
-        scores = np.asarray(subject.learner.scores(state, jnp.asarray(fresh.x)))
-        return float(((scores > np.asarray(subject.learner.threshold(state))) == fresh.y).mean())
+        margins = np.asarray(subject.learner.margins(state, jnp.asarray(fresh.x)))
+        return float(((margins > 0) == fresh.y).mean())
 
-    *_, (last, _) = subject.play_rounds(subject.step, batches(rounds))
+    *_, (last, _) = subject.run_rounds(subject.step, batches(rounds))
     began, ended = accuracy(subject.first), accuracy(last)
     subject.require(
         ended > max(began, 0.6), f"accuracy went from {began:.2f} to {ended:.2f} on an easy stream"

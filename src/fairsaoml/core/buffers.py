@@ -23,6 +23,7 @@ __all__ = [
     "empty",
     "everything",
     "forget",
+    "is_held",
     "merge",
     "sample_of",
     "shuffle",
@@ -30,7 +31,7 @@ __all__ = [
     "take_support",
 ]
 
-EMPTY = jnp.inf  # the priority of a slot that holds no row
+EMPTY = 2.0  # the priority of a slot that holds no row; those of rows are below 1
 CLASSES = 2
 
 Iteration = Int[Array, ""] | int
@@ -76,6 +77,11 @@ def empty(capacity: int, features: int, attributes: int) -> Buffer:
         group=jnp.zeros((CLASSES, capacity, attributes), jnp.int32),
         priority=jnp.full((CLASSES, capacity), EMPTY, jnp.float32),
     )
+
+
+def is_held(priority: Float[Array, "*slot"]) -> Bool[Array, "*slot"]:
+    """Which slots hold a row (or a task: `task_memory`)."""
+    return priority < EMPTY
 
 
 def forget(buffer: Buffer, when: Bool[Array, ""]) -> Buffer:
@@ -125,7 +131,7 @@ def shuffle(key: Key, buffer: Buffer) -> Shuffle:
     A slot's number rides in the low bits of its random number: one array of integers is sorted
     several times faster than floats and slots side by side.
     """
-    held = jnp.isfinite(buffer.priority)
+    held = is_held(buffer.priority)
     slots = jnp.arange(held.shape[1], dtype=jnp.uint32)
     low = jnp.uint32((1 << held.shape[1].bit_length()) - 1)
     random = jax.random.bits(key, held.shape) >> 1
@@ -142,7 +148,7 @@ def everything(buffer: Buffer) -> Batch:
         x=buffer.x,
         y=jnp.broadcast_to(jnp.arange(CLASSES, dtype=jnp.float32)[:, None], slots),
         group=buffer.group,
-        weight=jnp.isfinite(buffer.priority).astype(jnp.float32),
+        weight=is_held(buffer.priority).astype(jnp.float32),
     )
     return jax.tree.map(
         lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), whole

@@ -14,8 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from fairsaoml.core import buffers, intervals, weights
 from fairsaoml.core.buffers import Buffer, Deck, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
-from fairsaoml.core.fairness import sides
-from fairsaoml.core.types import Batch, Key, Problem, Schema
+from fairsaoml.core.types import Batch, Key, Schema
 
 __all__ = [
     "FIRST_LEVELS",
@@ -29,11 +28,8 @@ __all__ = [
     "credited",
     "draw",
     "draw_round",
-    "flags",
-    "keep_finite",
     "mixture",
     "of_those_present",
-    "pinned_rounds",
     "put",
     "roll_call",
     "room_for",
@@ -47,7 +43,6 @@ __all__ = [
 
 FIRST_LEVELS = 8  # storage when the horizon is unknown; doubled when full
 CREDIT_CLIP = 1.0  # AdaNormalHedge wants differences in [-1, 1] (D11)
-PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
 
 Tree = TypeVar("Tree")
 
@@ -164,46 +159,6 @@ def mixture(weights: Float[Array, "level"], tree: Tree) -> Tree:
     return jax.tree.map(lambda leaf: jnp.tensordot(weights, leaf, axes=1), tree)
 
 
-def pinned_rounds(
-    pinned: Int[Array, ""], dual: Float[Array, "constraint"], violation: Float[Array, "constraint"]
-) -> Int[Array, ""]:
-    """Rounds in a row in which some constraint is violated while its price is zero (D14)."""
-    return jnp.where(jnp.any((dual <= 0) & (violation > 0)), pinned + 1, 0)
-
-
-def flags(
-    problem: Problem, batch: Batch, pinned: Int[Array, ""], finite: Bool[Array, ""]
-) -> dict[str, Bool[Array, ""]]:
-    """What a person should be warned of; the words are in `evaluate.prequential`."""
-    rows = batch.weight.sum()
-    ones = (batch.weight * batch.y).sum()
-    one_group = [
-        (one.sum() > 0) != (other.sum() > 0)
-        for index, (_, levels) in enumerate(problem.schema.attributes)
-        for level in range(len(levels))
-        for one, other in [sides(batch, index, level, len(levels), None)]
-    ]
-    return {
-        "empty": rows == 0,
-        "one_class": (rows > 0) & ((ones == 0) | (ones == rows)),
-        "one_group": jnp.any(jnp.stack(one_group)) if one_group else jnp.zeros((), bool),
-        "dual_pinned": pinned >= PINNED_ROUNDS,
-        "not_finite": ~finite,
-    }
-
-
-def keep_finite(new: Tree, old: Tree) -> tuple[Tree, Bool[Array, ""]]:
-    """The new state if all of its numbers are finite, else the old one: NaN never spreads."""
-    finite = [
-        jnp.all(jnp.isfinite(leaf))
-        for path, leaf in jax.tree_util.tree_leaves_with_path(new)
-        # An empty slot's priority is infinite by design.
-        if not jax.tree_util.keystr(path).endswith(".priority")
-    ]
-    all_finite = jnp.all(jnp.stack(finite))
-    return choose(all_finite, new, old), all_finite
-
-
 def room_for(config: IntervalConfig, round: int, levels: int) -> int:
     """Levels of storage a round needs: as many as there are, doubled when full (D16).
 
@@ -230,13 +185,13 @@ def widen_samples(samples: Buffer, room: int) -> Buffer:
 
 
 def at(tree: Tree, level: Int[Array, ""]) -> Tree:
-    """What a level has."""
+    """The part of `tree` that belongs to `level`."""
     return jax.tree.map(lambda leaf: leaf[level], tree)
 
 
-def put(tree: Tree, level: Int[Array, ""], own: Any) -> Tree:
-    """The same with something else at a level."""
-    return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, own)
+def put(tree: Tree, level: Int[Array, ""], value: Any) -> Tree:
+    """Return `tree` with `value` stored at `level`."""
+    return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, value)
 
 
 def of_those_present(

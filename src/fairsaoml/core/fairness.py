@@ -5,49 +5,30 @@ levels, among the rows its notion speaks of: all (demographic parity), y = 1 (eq
 y = 0 (its other half, for equalized odds).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fairsaoml.core.types import Attribute, Batch, Constraint, Gap
+from fairsaoml.core.registry import Registry
+from fairsaoml.core.types import Batch, Constraint, Schema, Score
 
-__all__ = ["gap", "make_constraints", "sharpness", "sides"]
+__all__ = [
+    "NOTIONS",
+    "SCORES",
+    "Comparison",
+    "Notion",
+    "among",
+    "make_constraints",
+    "sharpness",
+    "sides",
+]
 
-# notion -> the labels it conditions on; None is "any label"
-CONDITIONS: dict[str, tuple[int | None, ...]] = {
-    "none": (),
-    "dp": (None,),
-    "eop": (1,),
-    "eo": (1, 0),
-    "dp+eo": (None, 1, 0),
-}
 SPREAD = 3.0  # the standard deviation, in logits, that `as_decision` stretches scores to
 SMALLEST_DEVIATION = 0.1  # a constant score has no spread to stretch
-PREFIX = {None: "dp", 1: "tpr", 0: "fpr"}
-
-
-def gap(scores: Float[Array, "row"], one: Float[Array, "row"], other: Float[Array, "row"]) -> Gap:
-    """E[h | s'=1] - E[h | s'=0] from the row weights of the two sides, if both have rows.
-
-    Its size is the paper's |mean((s' - p1) / (p1 (1 - p1)) h)| (Eq. 1).
-
-    >>> one, other = jnp.array([1.0, 1.0, 0.0]), jnp.array([0.0, 0.0, 1.0])
-    >>> gap(jnp.array([1.0, 0.5, 0.5]), one, other).value.item()
-    0.25
-    """
-    known = (one.sum() > 0) & (other.sum() > 0)
-    return Gap(
-        value=jnp.where(known, _mean(scores, one) - _mean(scores, other), 0.0),
-        known=known,
-        rate=_mean(scores, one + other),
-    )
-
-
-def _mean(scores: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
-    total = weight.sum()
-    return (weight * scores).sum() / jnp.where(total > 0, total, 1.0)
 
 
 def sides(
@@ -55,11 +36,11 @@ def sides(
 ) -> tuple[Float[Array, "row"], Float[Array, "row"]]:
     """Row weights of one level and of the other known levels; `unseen` is on neither side."""
     code = batch.group[:, attribute]
-    spoken_of: Bool[Array, row] = code < levels
+    counted: Bool[Array, row] = code < levels
     if label is not None:
-        spoken_of &= batch.y == label
-    one = jnp.where(spoken_of & (code == level), batch.weight, 0.0)
-    other = jnp.where(spoken_of & (code != level), batch.weight, 0.0)
+        counted &= batch.y == label
+    one = jnp.where(counted & (code == level), batch.weight, 0.0)
+    other = jnp.where(counted & (code != level), batch.weight, 0.0)
     return one, other
 
 
@@ -86,47 +67,68 @@ def sharpness(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float
     return jnp.maximum(SPREAD / jnp.maximum(deviation, SMALLEST_DEVIATION), 1.0)
 
 
-# What the smooth gap is taken of, from logits and row weights.
-SCORES: dict[str, Callable[[Array, Array], Array]] = {
-    "decision": as_decision,
-    "probability": lambda logits, weight: jax.nn.sigmoid(logits),
-    "logit": lambda logits, weight: logits,
+SCORES: dict[str, Score] = {
+    "decision": Score(as_decision),
+    "probability": Score(lambda margins, weight: jax.nn.sigmoid(margins)),
+    "logit": Score(lambda margins, weight: margins, is_rate=False),
 }
 
 
-def make_constraints(
-    notion: str, attributes: Sequence[Attribute], tolerance: float, score: str = "probability"
-) -> tuple[Constraint, ...]:
-    """The constraints of a notion: notion by notion, attribute by attribute, level by level.
+class Comparison(NamedTuple):
+    """Two sides of a batch that a notion of fairness wants treated alike."""
 
-    Two levels of an attribute need one constraint, more need one each (D7). The scores handed to
-    a constraint are logits measured from the deployed threshold (D25).
+    name: str
+    sides: Callable[[Batch], tuple[Float[Array, "row"], Float[Array, "row"]]]  # row weights
 
-    >>> attributes = [Attribute("sex", ("f", "m")), Attribute("race", ("x", "y", "z"))]
-    >>> [c.name for c in make_constraints("dp", attributes, 0.02)]
-    ['dp[sex=m]', 'dp[race=x]', 'dp[race=y]', 'dp[race=z]']
+
+Notion = Callable[[Schema], Sequence[Comparison]]
+
+
+def among(labels: Mapping[str, int | None]) -> Notion:
+    """The notion that compares levels among the rows of each label; by the label's prefix.
+
+    Label by label, attribute by attribute, level by level. Two levels of an attribute need one
+    comparison, more need one each (D7).
     """
-    squash = SCORES[score]
 
-    def constraint(label: int | None, index: int, level: int) -> Constraint:
-        name, levels = attributes[index]
+    def comparisons(schema: Schema) -> list[Comparison]:
+        return [
+            Comparison(
+                name=f"{prefix}[{name}={levels[level]}]",
+                sides=partial(sides, attribute=index, level=level, levels=len(levels), label=label),
+            )
+            for prefix, label in labels.items()
+            for index, (name, levels) in enumerate(schema.attributes)
+            for level in (range(1, 2) if len(levels) == 2 else range(len(levels)))
+        ]
 
-        def signed(scores: Float[Array, "row"], batch: Batch) -> Gap:
-            one, other = sides(batch, index, level, len(levels), label)
-            found = gap(squash(scores, batch.weight), one, other)
-            # Logits are no rates: nothing is relative to their mean.
-            return found._replace(rate=jnp.full((), 0.5)) if score == "logit" else found
+    return comparisons
 
-        def rows(batch: Batch) -> tuple[Float[Array, ""], Float[Array, ""]]:
-            one, other = sides(batch, index, level, len(levels), label)
-            return (one > 0).sum(dtype=jnp.float32), (other > 0).sum(dtype=jnp.float32)
 
-        title = f"{PREFIX[label]}[{name}={levels[level]}]"
-        return Constraint(name=title, gap=signed, rows=rows, tolerance=tolerance)
+NOTIONS: Registry[Notion] = Registry(
+    "constraint",
+    "fairsaoml.constraints",
+    {
+        "dp": among({"dp": None}),
+        "eop": among({"tpr": 1}),
+        "eo": among({"tpr": 1, "fpr": 0}),
+    },
+)
 
-    return tuple(
-        constraint(label, index, level)
-        for label in CONDITIONS[notion]
-        for index, (_, levels) in enumerate(attributes)
-        for level in (range(1, 2) if len(levels) == 2 else range(len(levels)))
-    )
+
+def make_constraints(
+    notions: str, schema: Schema, tolerance: float, score: str = "probability"
+) -> tuple[Constraint, ...]:
+    """The constraints of registered notions joined by +, in that order; "none" has none.
+
+    >>> attributes = (("sex", ("f", "m")), ("race", ("x", "y", "z")))
+    >>> [c.name for c in make_constraints("dp", Schema((), attributes), 0.02)]
+    ['dp[sex=m]', 'dp[race=x]', 'dp[race=y]', 'dp[race=z]']
+    >>> [c.name for c in make_constraints("eop+dp", Schema((), attributes[:1]), 0.02)]
+    ['tpr[sex=m]', 'dp[sex=m]']
+    """
+    names = [] if notions == "none" else notions.split("+")
+    comparisons = [comparison for name in names for comparison in NOTIONS.get(name)(schema)]
+    # What two notions have in common is asked for once.
+    once = {name: Constraint(name, sides, SCORES[score], tolerance) for name, sides in comparisons}
+    return tuple(once.values())

@@ -1,12 +1,14 @@
 """Scoring functions: features of one row to a logit, parameters as plain pytrees."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
-from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.registry import Registry
 from fairsaoml.core.types import Key, Model, Params
 
-__all__ = ["logistic", "make_model", "mlp", "product"]
+__all__ = ["MODELS", "logistic", "mlp", "product"]
 
 
 def logistic(features: int) -> Model:
@@ -76,6 +78,9 @@ def _slopes(given: tuple, slope: jax.Array) -> tuple[jax.Array, jax.Array]:
 product.defvjp(_product, _slopes)
 
 
-def make_model(config: LearnerConfig, features: int) -> Model:
-    """The model a config names."""
-    return logistic(features) if config.model == "logistic" else mlp(features, config.hidden)
+# Each makes a model from the number of features and the setting `hidden`.
+MODELS: Registry[Callable[[int, tuple[int, ...]], Model]] = Registry(
+    "model",
+    "fairsaoml.models",
+    {"mlp": mlp, "logistic": lambda features, hidden: logistic(features)},
+)

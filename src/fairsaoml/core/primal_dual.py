@@ -11,18 +11,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.fairness import make_constraints
-from fairsaoml.core.models import make_model
 from fairsaoml.core.prior import Deployed, restore
-from fairsaoml.core.types import Batch, Gap, Key, Params, PrimalDual, Problem, Schema
+from fairsaoml.core.types import Batch, GroupGap, Key, Params, PrimalDual, Problem
 
 __all__ = [
     "Steps",
-    "balanced_loss",
     "evaluate",
     "lagrangian",
-    "make_problem",
     "primal_dual_step",
     "project",
     "run_base_learner",
@@ -40,42 +35,11 @@ class Steps(NamedTuple):
     damping: Scalar | float  # pulls the dual towards zero, so that it cannot grow without end
 
 
-def make_problem(config: LearnerConfig, schema: Schema) -> Problem:
-    """The problem a learner's config poses on a stream's schema."""
-    return Problem(
-        model=make_model(config, len(schema.features)),
-        loss=balanced_loss,
-        constraints=make_constraints(
-            config.constraints, schema.attributes, config.tolerance, config.score
-        ),
-        schema=schema,
-    )
-
-
 def start(problem: Problem, key: Key) -> PrimalDual:
     """The pair before any row: the model's own start, and no price on unfairness."""
     return PrimalDual(
         primal=problem.model.init(key), dual=jnp.zeros(len(problem.constraints), jnp.float32)
     )
-
-
-def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Scalar:
-    """Mean of the class means of the logistic loss (D20); a class without rows is left out.
-
-    >>> batch = Batch(x=None, y=jnp.array([1.0, 0.0]), group=None, weight=jnp.ones(2))
-    >>> balanced_loss(jnp.zeros(2), batch).round(4).item()
-    0.6930999755859375
-    """
-    losses = jax.nn.softplus(jnp.where(batch.y > 0, -logits, logits))
-
-    def class_mean(label: int) -> tuple[Scalar, Scalar]:
-        weight = jnp.where(batch.y == label, batch.weight, 0.0)
-        total = weight.sum()
-        return (weight * losses).sum() / jnp.where(total > 0, total, 1.0), total > 0
-
-    (zero, has_zero), (one, has_one) = class_mean(0), class_mean(1)
-    classes = has_zero.astype(jnp.float32) + has_one.astype(jnp.float32)
-    return (zero + one) / jnp.maximum(classes, 1.0)
 
 
 def evaluate(
@@ -88,13 +52,15 @@ def evaluate(
     return problem.loss(logits, batch), jnp.stack(violation) if violation else jnp.zeros(0)
 
 
-def gaps(problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed) -> Gap:
+def gaps(
+    problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed
+) -> GroupGap:
     """Signed gaps between groups in a draw, one for each constraint."""
     restored = restore(batch, deployed.rate)
-    found = [c.gap(logits + deployed.shift, restored) for c in problem.constraints]
-    if not found:
-        return Gap(value=jnp.zeros(0), known=jnp.zeros(0, bool), rate=jnp.zeros(0))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+    by_constraint = [c.gap(logits + deployed.shift, restored) for c in problem.constraints]
+    if not by_constraint:
+        return GroupGap(value=jnp.zeros(0), known=jnp.zeros(0, bool), rate=jnp.zeros(0))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *by_constraint)
 
 
 def lagrangian(

@@ -17,8 +17,6 @@ from fairsaoml.core.types import Batch, Key, Schema
 
 __all__ = ["TaskDraws", "TaskMemory", "draw_tasks", "no_tasks", "remember", "take"]
 
-EMPTY = jnp.inf  # the priority of a slot that holds no task
-
 
 class TaskMemory(NamedTuple):
     """The tasks kept, slot axis first."""
@@ -41,7 +39,7 @@ def no_tasks(slots: int, capacity: int, schema: Schema) -> TaskMemory:
     one = buffers.empty(capacity, len(schema.features), len(schema.attributes))
     return TaskMemory(
         rows=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (slots, *leaf.shape)), one),
-        priority=jnp.full(slots, EMPTY, jnp.float32),
+        priority=jnp.full(slots, buffers.EMPTY, jnp.float32),
         seen=jnp.zeros((), jnp.int32),
     )
 
@@ -59,7 +57,7 @@ def draw_tasks(key: Key, memory: TaskMemory, batch: Batch, iterations: int) -> T
         priority=jnp.append(memory.priority, jax.random.uniform(slot_key)),
         seen=memory.seen + 1,
     )
-    past = jnp.isfinite(memory.priority)
+    past = buffers.is_held(memory.priority)
     share = memory.seen.astype(jnp.float32) / jnp.maximum(past.sum(), 1).astype(jnp.float32)
     mass = jnp.append(jnp.where(past, share, 0.0), 1.0)
     chosen = jax.random.categorical(choice_key, jnp.log(mass), shape=(iterations,))

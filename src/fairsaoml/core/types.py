@@ -15,13 +15,14 @@ __all__ = [
     "Attribute",
     "Batch",
     "Constraint",
-    "Gap",
+    "GroupGap",
     "Learner",
     "Model",
     "PrimalDual",
     "Problem",
     "RoundInfo",
     "Schema",
+    "Score",
     "Task",
 ]
 
@@ -77,7 +78,7 @@ class Model(NamedTuple):
     scores: Callable[[Params, Float[Array, "row feature"]], Float[Array, "row"]]  # logits
 
 
-class Gap(NamedTuple):
+class GroupGap(NamedTuple):
     """A signed gap between two groups in a batch; unknown where one of them has no rows."""
 
     value: Float[Array, "*constraint"]
@@ -85,30 +86,66 @@ class Gap(NamedTuple):
     rate: Float[Array, "*constraint"]  # the mean of both groups together
 
 
-class Constraint(NamedTuple):
-    """A smooth fairness function: a signed gap between groups, and how wide it may be.
+class Score(NamedTuple):
+    """What a gap is taken of: row by row, from margins (row weights come beside)."""
 
-    `rows` counts the rows on its two sides. Scores are logits measured from the deployed threshold.
+    of: Callable[[Float[Array, "row"], Float[Array, "row"]], Float[Array, "row"]]
+    is_rate: bool = True  # its mean is a rate, which a gap can be relative to
+
+
+class Constraint(NamedTuple):
+    """A smooth fairness function: a signed gap between two sides, and how wide it may be.
+
+    `sides` gives the row weights of the two groups that are compared. Margins are logits measured
+    from the deployed threshold (D25).
     """
 
     name: str
-    gap: Callable[[Float[Array, "row"], Batch], Gap]
-    rows: Callable[[Batch], tuple[Float[Array, ""], Float[Array, ""]]]
+    sides: Callable[[Batch], tuple[Float[Array, "row"], Float[Array, "row"]]]
+    score: Score
     tolerance: float
 
-    def violation(self, scores: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
+    def gap(self, margins: Float[Array, "row"], batch: Batch) -> GroupGap:
+        """E[h | s'=1] - E[h | s'=0], if both sides have rows.
+
+        Its size is the paper's |mean((s' - p1) / (p1 (1 - p1)) h)| (Eq. 1).
+        """
+        values = self.score.of(margins, batch.weight)
+        one, other = self.sides(batch)
+        known = (one.sum() > 0) & (other.sum() > 0)
+        return GroupGap(
+            value=jnp.where(known, _mean(values, one) - _mean(values, other), 0.0),
+            known=known,
+            rate=_mean(values, one + other) if self.score.is_rate else jnp.full((), 0.5),
+        )
+
+    def rows(self, batch: Batch) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """How many rows are on each side."""
+        one, other = self.sides(batch)
+        return (one > 0).sum(dtype=jnp.float32), (other > 0).sum(dtype=jnp.float32)
+
+    def violation(self, margins: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
         """g = |gap| - tolerance; <= 0 is fair enough. Unknown: 0, and it pulls nowhere (D20)."""
-        gap = self.gap(scores, batch)
+        gap = self.gap(margins, batch)
         return jnp.where(gap.known, jnp.abs(gap.value) - self.tolerance, 0.0)
 
 
+def _mean(values: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
+    total = weight.sum()
+    return (weight * values).sum() / jnp.where(total > 0, total, 1.0)
+
+
 class Problem(NamedTuple):
-    """What is to be learned: a model, a loss, and the constraints it must keep."""
+    """What is to be learned: a model, a loss, the constraints it must keep, when a row is positive.
+
+    `decision` is "accuracy", "balanced" or a probability (`core.prior.threshold`).
+    """
 
     model: Model
     loss: Callable[[Float[Array, "row"], Batch], Float[Array, ""]]
     constraints: tuple[Constraint, ...]
     schema: Schema
+    decision: str | float = "accuracy"
 
 
 class RoundInfo(NamedTuple):
@@ -124,15 +161,15 @@ class RoundInfo(NamedTuple):
 class Learner(NamedTuple):
     """The protocol: five pure functions and one that makes room.
 
-    `scores` is what is deployed, mixture and prior correction included: calibrated logits.
-    A row is decided positive when its score exceeds `threshold(state)`. `adapt` is what the
-    learner makes of a few labels of the present round. `grow` runs outside `jit`, before the
-    round: it returns a state with room for one more round, nearly always the same one.
+    `scores` are calibrated logits, mixture and prior correction included. `margins` decide: a row
+    is decided positive where its margin is above 0. `adapt` is what the learner makes of a few
+    labels of the present round. `grow` runs outside `jit`, before the round: it returns a state
+    with room for one more round, nearly always the same one.
     """
 
     init: Callable[[Key], State]
     scores: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]]
-    threshold: Callable[[State], Float[Array, ""]]
+    margins: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]]
     adapt: Callable[[State, Batch], State]
     step: Callable[[Key, Int[Array, ""], State, Batch], tuple[State, RoundInfo]]
     grow: Callable[[State, int], State] = lambda state, round: state

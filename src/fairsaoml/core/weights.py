@@ -16,7 +16,7 @@ __all__ = [
     "coin_betting",
     "discounted_hedge",
     "no_wagers",
-    "settle",
+    "paid_out",
     "uniform",
 ]
 
@@ -97,10 +97,10 @@ def bet_fraction(wagers: Wagers) -> Credit:
     return wagers.total / (wagers.outcomes + 1).astype(jnp.float32)
 
 
-def settle(wagers: Wagers, gain: Credit) -> Wagers:
+def paid_out(wagers: Wagers, gain: Credit) -> Wagers:
     """Wealth grows by outcome x bet; a loss counts only where the bet was positive.
 
-    >>> wagers = settle(settle(no_wagers(1), jnp.array([0.5])), jnp.array([0.4]))
+    >>> wagers = paid_out(paid_out(no_wagers(1), jnp.array([0.5])), jnp.array([0.4]))
     >>> jnp.exp(wagers.log_wealth).round(4).tolist()  # 1 + 0.4 x (0.5 / 2) x 1
     [1.100000023841858]
     """

@@ -279,8 +279,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         if self._online is None:
             return np.full(len(rows.x), EVEN), np.zeros(len(rows.x), bool)
         x = self._scaling.apply(self._matrix([rows]))
-        scores, threshold = self._online.scored(x)
-        return expit(scores), scores > threshold
+        scores, margins = self._online.scored(x)
+        return expit(scores), margins > 0
 
     def _shares(self, rows: Rows) -> dict[Label, np.ndarray]:
         """Each known label's probability, row by row; the only one known is certain."""

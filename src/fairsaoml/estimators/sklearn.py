@@ -112,9 +112,8 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         return self._learn(X, y, table, [np.arange(len(y))])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """How far each row's score is above the deployed threshold; above 0 is `classes_[1]`."""
-        scores, threshold = self._scored(X)
-        return scores - threshold
+        """How far each row is from being decided otherwise; above 0 is `classes_[1]`."""
+        return self._scored(X)[1]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probabilities, (row, class); `decision` says from which on it is a yes."""
@@ -224,7 +223,7 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         assert info is not None  # there is no learner before its first round
         return info
 
-    def _scored(self, X: Any) -> tuple[np.ndarray, float]:
+    def _scored(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return self._learned.scored(self._scaling.apply(X))

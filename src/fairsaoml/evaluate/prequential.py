@@ -1,6 +1,6 @@
-"""The game, round by round: score what was learned so far on a task, only then learn from it.
+"""Run a learner on a stream, round by round: score a task, and only then learn from it.
 
-All seeds of a run play in one compiled program: `prequential` calls it once a round, `rollout`
+All seeds of a run share one compiled program: `prequential` calls it once a round, `rollout`
 puts all rounds into one scan.
 """
 
@@ -13,12 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, State, Task
 from fairsaoml.evaluate.records import RoundResult, finished
-from fairsaoml.evaluate.round import Outcome, play
+from fairsaoml.evaluate.round import Outcome, run_round
 from fairsaoml.streams.stream import Stream, checked
 
-__all__ = ["all_rounds", "first_states", "play_rounds", "prequential", "rollout", "run_keys"]
+__all__ = ["all_rounds", "first_states", "prequential", "rollout", "run_rounds"]
 
 SMALLEST_BUCKET = 64  # rows are padded to powers of two from here on: few programs, little waste
 
@@ -32,9 +33,18 @@ def prequential(
     state: State | None = None,
     after: int = 0,
 ) -> Iterator[RoundResult]:
-    """Play a stream one round at a time, all seeds together; go on from `state` after a round.
+    """Run a learner on a stream, one round at a time, all seeds together.
 
-    Rows are padded to powers of two, one compilation each.
+    Args:
+        stream: where the tasks come from.
+        learner: a `Learner` that was built for `problem`.
+        problem: what is learned; its constraints are measured in every round.
+        seeds: one run each, as an axis of one program.
+        state: the seeds' states after round `after`, to go on from there.
+        after: rounds up to here are skipped.
+
+    Yields a `RoundResult` for each round. Rows are padded to powers of two, one compilation each.
+    Raises DataError if a task does not fit the stream's schema.
     """
     keys = run_keys(seeds)
     state = first_states(learner, keys) if state is None else state
@@ -56,7 +66,7 @@ def prequential(
 def rollout(
     stream: Stream, learner: Learner, problem: Problem, seeds: Sequence[int]
 ) -> list[RoundResult]:
-    """The whole game as one compiled scan over padded tasks, vmapped over seeds."""
+    """All rounds of a stream as one compiled scan over padded tasks, vmapped over seeds."""
     keys = run_keys(seeds)
     rounds = [
         [checked(task, stream.schema, round) for task in tasks]
@@ -67,7 +77,7 @@ def rollout(
     batches = all_rounds(rounds, shared=not stream.seeded)
     program = jax.jit(
         jax.vmap(
-            partial(play_rounds, learner, problem), in_axes=(0, 0, 0 if stream.seeded else None)
+            partial(run_rounds, learner, problem), in_axes=(0, 0, 0 if stream.seeded else None)
         )
     )
     begun = time.perf_counter()
@@ -97,7 +107,7 @@ def all_rounds(rounds: Sequence[Sequence[Task]], *, shared: bool) -> Batch:
     return jax.tree.map(lambda leaf: leaf[0], batches) if shared else batches
 
 
-def play_rounds(
+def run_rounds(
     learner: Learner,
     problem: Problem,
     run_key: Key,
@@ -110,7 +120,7 @@ def play_rounds(
 
     def one(state: State, turn: tuple) -> tuple[State, Any]:
         round, batch = turn
-        state, outcome = play(learner, problem, run_key, round, state, batch)
+        state, outcome = run_round(learner, problem, run_key, round, state, batch)
         return state, keep(outcome)
 
     return jax.lax.scan(one, state, (numbers, batches))
@@ -118,19 +128,14 @@ def play_rounds(
 
 def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
     """The round's program: seeds are an axis, the round's number is not."""
-    one = partial(play, learner, problem)
+    one = partial(run_round, learner, problem)
     axes = (0, None, 0, None if shared else 0)
     return jax.jit(jax.vmap(one, in_axes=axes), donate_argnums=2)
 
 
-def run_keys(seeds: Sequence[int]) -> Key:
-    """One key per seed; everything random in a run is folded from it."""
-    return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
-
-
 def first_states(learner: Learner, keys: Key) -> State:
-    """Every seed's state before the first round (round 0 of its key)."""
-    return jax.jit(jax.vmap(lambda key: learner.init(jax.random.fold_in(key, 0))))(keys)
+    """Every seed's state before the first round."""
+    return jax.jit(jax.vmap(lambda key: learner.init(init_key(key))))(keys)
 
 
 def with_room(learner: Learner, state: State, round: int) -> State:

@@ -45,23 +45,22 @@ def finished(
     for index, seed in enumerate(seeds):
         task = tasks[index % len(tasks)]
         one = jax.tree.map(lambda leaf: leaf[index], outcome)  # noqa: B023
-        scores = one.scores[: len(task.y)]
-        decisions = scores > one.threshold
+        rows = len(task.y)
         records.append(line(round, seed, task, record(task, one, schema), seconds))
-        predictions.append((task, scores, decisions))
+        predictions.append((task, one.scores[:rows], one.margins[:rows] > 0))
     return RoundResult(round=round, records=records, predictions=predictions, state=state)
 
 
 def line(
-    round: int, seed: int, task: Task, about: Mapping[str, Any], seconds: float
+    round: int, seed: int, task: Task, figures: Mapping[str, Any], seconds: float
 ) -> dict[str, Any]:
-    """One line of the journal: whose it is, what there is to say, how long it took."""
+    """One line of the journal: round, seed and task, the figures, and how long it took."""
     return {
         "round": round,
         "seed": int(seed),
         "domain": task.domain,
         "rows": len(task.y),
-        **about,
+        **figures,
         "seconds": seconds,
     }
 
@@ -70,8 +69,8 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
     """What a line of the journal says of a learner's round."""
     rows = len(task.y)
     held = one.held_out[:rows]
-    adapted = one.adapted_scores[:rows] > one.adapted_threshold
-    zero_shot = tally(task.y, one.scores[:rows] > one.threshold, task.group, schema)
+    adapted = one.adapted_margins[:rows] > 0
+    zero_shot = tally(task.y, one.margins[:rows] > 0, task.group, schema)
     info = one.info
     raised = [words for flag, words in WARNINGS.items() if info.flags[flag]]
     return {

@@ -1,4 +1,4 @@
-"""One round of the game as the compiler sees it: score, adapt, learn.
+"""One round as the compiler sees it: score, adapt, learn.
 
 The headline is zero-shot: what was learned before the round, on all rows of the task, with no
 label of it used. Beside it stands "adapted": one pass of the learner on a labelled tenth of the
@@ -11,29 +11,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State
 
-__all__ = ["Outcome", "judged", "labelled_share", "play"]
+__all__ = ["Outcome", "labelled_share", "loss_and_violation", "run_round"]
 
 SUPPORT_SHARE = 0.1  # of a task's rows are labelled for `adapted`
 
 
 class Outcome(NamedTuple):
-    """What a compiled round tells: scores as deployed, and the learner's diagnostics."""
+    """What a compiled round tells: the rows as they were scored and decided, and diagnostics."""
 
     scores: Float[Array, "row"]
-    threshold: Float[Array, ""]
-    loss: Float[Array, ""]  # mean logistic loss of the deployed scores
-    violation: Float[Array, "constraint"]  # smooth violations of the deployed scores
-    adapted_scores: Float[Array, "row"]
-    adapted_threshold: Float[Array, ""]
-    adapted_loss: Float[Array, ""]  # the same two of the adapted scores, on the rows held out
+    margins: Float[Array, "row"]  # above 0: decided positive
+    loss: Float[Array, ""]  # mean logistic loss of the scores
+    violation: Float[Array, "constraint"]  # smooth violations of the margins
+    adapted_margins: Float[Array, "row"]
+    adapted_loss: Float[Array, ""]  # the same two after adapting, on the rows held out
     adapted_violation: Float[Array, "constraint"]
-    held_out: Bool[Array, "row"]  # rows that `adapted` is scored on
+    held_out: Bool[Array, "row"]  # rows that `adapted` is measured on
     info: RoundInfo
 
 
-def play(
+def run_round(
     learner: Learner,
     problem: Problem,
     run_key: Key,
@@ -41,23 +41,24 @@ def play(
     state: State,
     batch: Batch,
 ) -> tuple[State, Outcome]:
-    """One round of one seed. All randomness comes from the run's key and the round's number."""
-    split_key, step_key = jax.random.split(jax.random.fold_in(run_key, round))
-    scores, threshold = learner.scores(state, batch.x), learner.threshold(state)
-    support, held_out = labelled_share(split_key, batch)
+    """One round of one seed: the state after it, and what it showed."""
+    keys = round_keys(run_key, round)
+    scores, margins = learner.scores(state, batch.x), learner.margins(state, batch.x)
+    support, held_out = labelled_share(keys.split, batch)
     adapted = learner.adapt(state, support)
-    adapted_scores, adapted_threshold = learner.scores(adapted, batch.x), learner.threshold(adapted)
-    loss, violation = judged(problem, scores, threshold, batch)
+    adapted_margins = learner.margins(adapted, batch.x)
+    loss, violation = loss_and_violation(problem, scores, margins, batch)
     rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
-    adapted_loss, adapted_violation = judged(problem, adapted_scores, adapted_threshold, rest)
-    learned, info = learner.step(step_key, round, state, batch)
+    adapted_loss, adapted_violation = loss_and_violation(
+        problem, learner.scores(adapted, batch.x), adapted_margins, rest
+    )
+    learned, info = learner.step(keys.step, round, state, batch)
     return learned, Outcome(
         scores=scores,
-        threshold=threshold,
+        margins=margins,
         loss=loss,
         violation=violation,
-        adapted_scores=adapted_scores,
-        adapted_threshold=adapted_threshold,
+        adapted_margins=adapted_margins,
         adapted_loss=adapted_loss,
         adapted_violation=adapted_violation,
         held_out=held_out,
@@ -65,14 +66,14 @@ def play(
     )
 
 
-def judged(
-    problem: Problem, scores: Float[Array, "row"], threshold: Float[Array, ""], batch: Batch
+def loss_and_violation(
+    problem: Problem, scores: Float[Array, "row"], margins: Float[Array, "row"], batch: Batch
 ) -> tuple[Float[Array, ""], Float[Array, "constraint"]]:
-    """Mean logistic loss over rows, and the smooth violations: the f_t and g_t of regret."""
+    """Mean logistic loss of deployed scores, and the smooth violations of their margins."""
     rows = batch.weight.sum()
     losses = jax.nn.softplus(jnp.where(batch.y > 0, -scores, scores))
     loss = (batch.weight * losses).sum() / jnp.where(rows > 0, rows, 1.0)
-    violation = [c.violation(scores - threshold, batch) for c in problem.constraints]
+    violation = [c.violation(margins, batch) for c in problem.constraints]
     return loss, jnp.stack(violation) if violation else jnp.zeros(0)
 
 

@@ -26,10 +26,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import intervals, weights
-from fairsaoml.core.config import DrawingConfig, integer, number, one_of, optional, setting
+from fairsaoml.core.config import DrawingConfig, integer, no_notions, number, optional, setting
 from fairsaoml.core.experts import FIRST_LEVELS
 from fairsaoml.core.types import Learner, Problem
-from fairsaoml.learners.families.averaged import PerLevel, Presence, Rules, averaged
+from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
 
 __all__ = ["AODConfig", "Credit", "aod"]
 
@@ -38,7 +38,7 @@ __all__ = ["AODConfig", "Credit", "aod"]
 class AODConfig(DrawingConfig):
     """Settings of AOD; the defaults are the same for every stream."""
 
-    constraints: str = setting("none", one_of("none"), "it knows no fairness")
+    constraints: str = no_notions()
     base: int = setting(2, integer(2), "interval lengths are its powers")
     horizon: int | None = setting(None, optional(integer(1)), "number of rounds, if it is known")
     scale: float = setting(0.5, number(0), "S / G: step of an interval of one round")
@@ -89,7 +89,7 @@ def aod(problem: Problem, config: AODConfig) -> Learner:
     return averaged(
         problem,
         config,
-        Rules(
+        Averaging(
             storage=FIRST_LEVELS if horizon is None else levels_needed(horizon),
             levels_needed=levels_needed,
             present=present,

@@ -29,11 +29,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import intervals, weights
-from fairsaoml.core.config import DrawingConfig, integer, number, one_of, optional, setting
+from fairsaoml.core.config import (
+    DrawingConfig,
+    integer,
+    no_notions,
+    number,
+    one_of,
+    optional,
+    setting,
+)
 from fairsaoml.core.experts import FIRST_LEVELS
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.core.weights import Wagers
-from fairsaoml.learners.families.averaged import PerLevel, Presence, Rules, averaged
+from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
 
 __all__ = ["CBCEConfig", "cbce"]
 
@@ -44,7 +52,7 @@ BASE = 2  # of the doubling cover
 class CBCEConfig(DrawingConfig):
     """Settings of CBCE; the defaults are the same for every stream."""
 
-    constraints: str = setting("none", one_of("none"), "it knows no fairness")
+    constraints: str = no_notions()
     horizon: int | None = setting(
         None, optional(integer(1)), "number of rounds, if it is known; only storage depends on it"
     )
@@ -69,9 +77,9 @@ def cbce(problem: Problem, config: CBCEConfig) -> Learner:
         return config.scale / jnp.sqrt(age.astype(jnp.float32))
 
     def credit(old: Wagers, gains: Float[Array, "draw level"]) -> Wagers:
-        return jax.lax.scan(lambda wagers, gain: (weights.settle(wagers, gain), None), old, gains)[
-            0
-        ]
+        return jax.lax.scan(
+            lambda wagers, gain: (weights.paid_out(wagers, gain), None), old, gains
+        )[0]
 
     def weigh(round: Int[Array, ""], wagers: Wagers, present: Presence) -> PerLevel:
         start = intervals.doubling_start(round, lengths(present.shape[0]))
@@ -81,7 +89,7 @@ def cbce(problem: Problem, config: CBCEConfig) -> Learner:
     return averaged(
         problem,
         config,
-        Rules(
+        Averaging(
             storage=FIRST_LEVELS if horizon is None else needed(horizon + 1),
             levels_needed=needed,
             present=present,

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml.core import buffers, experts, intervals, prior
+from fairsaoml.core import buffers, experts, intervals
 from fairsaoml.core.buffers import Buffer, Deck, Sizes
 from fairsaoml.core.config import (
     DrawingConfig,
@@ -26,6 +26,7 @@ from fairsaoml.core.config import (
     setting,
 )
 from fairsaoml.core.experts import Bank, Roll, put
+from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import (
     Steps,
     lagrangian,
@@ -34,8 +35,8 @@ from fairsaoml.core.primal_dual import (
     run_base_learner,
     start,
 )
-from fairsaoml.core.prior import Deployed, Prior
-from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem, RoundInfo
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
 
 __all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]
 
@@ -71,9 +72,7 @@ class State(NamedTuple):
     meta: PrimalDual
     bank: Bank
     samples: Buffer  # (level, ...): one bounded sample per interval (D2)
-    prior: Prior
     longest_row: Float[Array, ""]  # largest row norm so far, for steps="paper"
-    pinned: Int[Array, ""]  # rounds in a row with a violation and no price (D14)
 
 
 class Terms(NamedTuple):
@@ -93,54 +92,44 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
             meta=meta,
             bank=experts.bank_of(meta, levels),
             samples=experts.samples_of(config, problem.schema, levels),
-            prior=prior.no_prior(),
             longest_row=jnp.zeros(()),
-            pinned=jnp.zeros((), jnp.int32),
         )
 
-    def scores(state: State, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
-        return problem.model.scores(state.meta.primal, x) + prior.log_odds(state.prior)
-
-    def threshold(state: State) -> Float[Array, ""]:
-        return prior.threshold(state.prior, config.decision)
-
-    def adapt(state: State, support: Batch) -> State:
-        deployed = prior.deployed(state.prior, config.decision)
+    def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
         steps = jax.tree.map(lambda eta: eta[0], inner_steps(problem, config, state, levels=1))
         meta = run_base_learner(problem, state.meta, support, deployed, steps, config.inner_steps)
         return state._replace(meta=meta)
 
-    def step(key: Key, round: Int[Array, ""], old: State, batch: Batch) -> tuple[State, RoundInfo]:
+    def step(
+        key: Key, round: Int[Array, ""], old: State, batch: Batch, deployed: Deployed
+    ) -> Update:
         levels = old.bank.regret.shape[0]
         roll = experts.roll_call(config, round, levels)  # line 5
-        state = old._replace(
-            prior=prior.observe(old.prior, batch, config.prior_discount),
-            longest_row=jnp.maximum(old.longest_row, longest(batch)),
-        )
+        state = old._replace(longest_row=jnp.maximum(old.longest_row, longest(batch)))
         reset = config.credit == "reset"
         bank = experts.wake(state.bank, state.meta, roll.awake, reset=reset)  # lines 6-11
         terms = Terms(
             weights=experts.combine(config.combiner, bank, roll.present),  # lines 12-14
-            deployed=prior.deployed(state.prior, config.decision),
+            deployed=deployed,
             inner=inner_steps(problem, config, state, levels),
         )
         draws = experts.draw(key, state.samples, batch, roll.awake)
-        decks = jax.lax.map(lambda own: buffers.deal(own[0], own[1], sizes(config)), draws)
+        decks = jax.lax.map(
+            lambda level: buffers.deal(level.samples, level.order, sizes(config)), draws
+        )
         meta, pairs = learn(problem, config, state.meta, bank.pair, decks, terms, roll)  # 15-24
         credited, violation = credit(
             problem, config, meta, bank._replace(pair=pairs), decks, terms, roll.present
         )  # lines 25-28
-        # An empty task is counted and wakes levels, but teaches nothing (D20).
-        meta, bank = experts.choose(batch.weight.sum() > 0, (meta, credited), (state.meta, bank))
-        pinned = experts.pinned_rounds(state.pinned, meta.dual, violation)
-        state = state._replace(meta=meta, bank=bank, samples=draws.samples, pinned=pinned)
-        state, finite = experts.keep_finite(state, old)
-        return state, RoundInfo(
+        # An empty task wakes levels all the same.
+        idle = state._replace(bank=bank, samples=draws.samples)
+        return Update(
+            learned=idle._replace(meta=meta, bank=credited),
+            idle=idle,
+            violation=violation,
             weights=terms.weights,
             present=roll.present,
             awake=roll.awake,
-            dual=state.meta.dual,
-            flags=experts.flags(problem, batch, pinned, finite),
         )
 
     def grow(state: State, round: int) -> State:
@@ -151,7 +140,15 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         samples = experts.widen_samples(state.samples, room)
         return state._replace(bank=experts.widen(state.bank, room), samples=samples)
 
-    return Learner(init=init, scores=scores, threshold=threshold, adapt=adapt, step=step, grow=grow)
+    method = Method(
+        init=init,
+        logits=lambda state, x: problem.model.scores(state.meta.primal, x),
+        adapt=adapt,
+        step=step,
+        dual=lambda state: state.meta.dual,
+        grow=grow,
+    )
+    return wrap(problem, config, method)
 
 
 def sizes(config: FairSAOMLConfig) -> Sizes:
@@ -191,29 +188,29 @@ def learn(
     Returns the meta pair and all experts' pairs. Experts take turns: only the awake adapt, and one
     program serves any number of them. The numbers must come from the round alone.
     """
-    judged = META_GRADIENTS[config.meta_gradient]
+    meta_gradient = META_GRADIENTS[config.meta_gradient]
 
     def iterate(carry: tuple, iteration: Int[Array, ""]) -> tuple:
         meta, pairs = carry
 
         def turn(level: Int[Array, ""]) -> Turn:
-            own = experts.at((decks, terms.weights, terms.inner), level)
-            return Turn(problem, config, terms.deployed, iteration, *own)
+            expert = experts.at((decks, terms.weights, terms.inner), level)
+            return Turn(problem, config, terms.deployed, iteration, *expert)
 
-        def awake(level: Int[Array, ""], found: tuple) -> tuple:
-            gradient, violation, pairs = found
-            slope, own, adapted = judged.awake(turn(level), meta)
-            return add(gradient, slope), violation.at[level].set(own), put(pairs, level, adapted)
+        def awake(level: Int[Array, ""], sums: tuple) -> tuple:
+            gradient, violation, pairs = sums
+            slope, gaps, adapted = meta_gradient.awake(turn(level), meta)
+            return add(gradient, slope), violation.at[level].set(gaps), put(pairs, level, adapted)
 
-        def asleep(level: Int[Array, ""], found: tuple) -> tuple:
-            gradient, violation = found
-            slope, own = judged.asleep(turn(level), meta, experts.at(pairs, level))
-            return add(gradient, slope), violation.at[level].set(own)
+        def asleep(level: Int[Array, ""], sums: tuple) -> tuple:
+            gradient, violation = sums
+            slope, gaps = meta_gradient.asleep(turn(level), meta, experts.at(pairs, level))
+            return add(gradient, slope), violation.at[level].set(gaps)
 
         nothing = jax.tree.map(jnp.zeros_like, (meta.primal, pairs.dual))
-        *found, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, (*nothing, pairs))
+        *sums, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, (*nothing, pairs))
         gradient, violation = jax.lax.fori_loop(
-            roll.awake_count, roll.present_count, asleep, tuple(found)
+            roll.awake_count, roll.present_count, asleep, tuple(sums)
         )
         return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
 
@@ -226,7 +223,7 @@ def add(one: Params, other: Params) -> Params:
 
 
 class Turn(NamedTuple):
-    """One expert's part in an iteration: adapt on its support draw, be judged on its query."""
+    """One expert's part in an iteration: adapt on its support draw, be measured on its query."""
 
     problem: Problem
     config: FairSAOMLConfig
@@ -242,15 +239,15 @@ class Turn(NamedTuple):
         times = self.config.inner_steps
         return run_base_learner(self.problem, meta, support, self.deployed, self.steps, times)
 
-    def judge(self, pair: PrimalDual) -> tuple[Float[Array, ""], Array]:
+    def on_query(self, pair: PrimalDual) -> tuple[Float[Array, ""], Array]:
         """The weighted Lagrangian of a pair, and its violations."""
         query = buffers.take_query(self.deck, self.iteration, sizes(self.config))
         value, violation = lagrangian(self.problem, pair, query, self.deployed)
         return self.weight * value, violation
 
     def slope(self, pair: PrimalDual) -> tuple[Params, Array]:
-        """The gradient of what is judged at a point, and the violations there."""
-        return jax.grad(lambda primal: self.judge(pair._replace(primal=primal)), has_aux=True)(
+        """The gradient of `on_query` at a pair, and the violations there."""
+        return jax.grad(lambda primal: self.on_query(pair._replace(primal=primal)), has_aux=True)(
             pair.primal
         )
 
@@ -271,7 +268,7 @@ def through_adapting(turn: Turn, meta: PrimalDual) -> tuple:
 
     def objective(primal: Params) -> tuple[Float[Array, ""], tuple]:
         adapted = turn.adapt(meta._replace(primal=primal))
-        value, violation = turn.judge(adapted._replace(dual=jax.lax.stop_gradient(adapted.dual)))
+        value, violation = turn.on_query(adapted._replace(dual=jax.lax.stop_gradient(adapted.dual)))
         return value, (violation, adapted)
 
     gradient, (violation, adapted) = jax.grad(objective, has_aux=True)(meta.primal)
@@ -286,7 +283,7 @@ def after_adapting(turn: Turn, meta: PrimalDual) -> tuple:
 
 def as_constant(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
     """A sleeper reaches only the dual."""
-    return jax.tree.map(jnp.zeros_like, meta.primal), turn.judge(pair)[1]
+    return jax.tree.map(jnp.zeros_like, meta.primal), turn.on_query(pair)[1]
 
 
 def at_meta(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
@@ -343,11 +340,11 @@ def credit(
 
     query = jax.vmap(query_of)(decks)
 
-    def judge(primal: Params, rows: Batch) -> tuple[Float[Array, ""], Array]:
+    def cost(primal: Params, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, PrimalDual(primal, meta.dual), rows, terms.deployed)
 
-    of_meta, violation = jax.vmap(judge, in_axes=(None, 0))(meta.primal, query)
-    of_expert, _ = jax.vmap(judge)(bank.pair.primal, query)
+    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta.primal, query)
+    of_expert, _ = jax.vmap(cost)(bank.pair.primal, query)
     # Same sign as evaluate.regret: positive means the expert won.
     bank = experts.credited(bank, of_meta - of_expert, present)
     return bank, terms.weights @ violation

@@ -16,31 +16,31 @@ from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import buffers, experts
 from fairsaoml.core.buffers import Buffer, Sizes
-from fairsaoml.core.config import NOTIONS, SCORES, DrawingConfig, damping, number, one_of, setting
+from fairsaoml.core.config import DrawingConfig, damping, notions, number, scored, setting
 from fairsaoml.core.experts import Draws, Roll
 from fairsaoml.core.primal_dual import move, project, start
 from fairsaoml.core.prior import Deployed
-from fairsaoml.core.shrinkage import relative_gaps, trust, uncertainty
+from fairsaoml.core.shrinkage import relative_gaps, shrinkage, uncertainty
 from fairsaoml.core.types import Batch, Key, Learner, Params, Problem
-from fairsaoml.learners.families.mixture import Expertise, MixtureConfig, State, mixture_of
+from fairsaoml.learners.families.mixture import Expertise, MixtureConfig, mixture_of
 
-__all__ = ["LiveConfig", "State", "learn", "live"]
+__all__ = ["LiveConfig", "learn", "live"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveConfig(MixtureConfig, DrawingConfig):
     """Settings of the live experts; the defaults are the same for every stream."""
 
-    constraints: str = setting("eo", one_of(*NOTIONS), "fairness asked for")
-    score: str = setting("decision", one_of(*SCORES), "what the smooth gap is taken of")
+    constraints: str = notions("eo")
+    score: str = scored("decision")
     primal_step: float = setting(0.2, number(0), "step of theta, the same at every level")
     dual_step: float = setting(0.7, number(0), "step of lambda")
     dual_damping: float = damping()
     gap_memory: float = setting(
-        0.9, number(0, 1), "memory of a gap from draw to draw; 0 believes each draw alone"
+        0.9, number(0, 1), "memory of a gap from draw to draw; 0 keeps the last draw alone"
     )
     gap_scale: float = setting(
-        0.1, number(1e-6), "size of gaps worth believing; small groups must show larger ones"
+        0.1, number(1e-6), "size of gaps to act on; those of small groups are shrunk towards 0"
     )
 
 
@@ -100,9 +100,9 @@ def learn(
     """Every expert present takes primal-dual steps on draws from its own interval's sample."""
     sizes = Sizes(config.support)
 
-    def learn_one(expert: Expert, mine: Draws) -> Expert:
-        uncertain = uncertainty(problem, buffers.everything(mine.samples))
-        deck = buffers.deal(*mine, sizes)
+    def learn_one(expert: Expert, draws: Draws) -> Expert:
+        uncertain = uncertainty(problem, buffers.everything(draws.samples))
+        deck = buffers.deal(*draws, sizes)
 
         def iterate(expert: Expert, iteration: Array) -> tuple[Expert, None]:
             rows = buffers.take_support(deck, iteration, sizes)
@@ -121,20 +121,20 @@ def take_step(
     deployed: Deployed,
     uncertain: Float[Array, "constraint"],
 ) -> Expert:
-    """One primal-dual step in which the gap's sign and size are remembered, not believed.
+    """One primal-dual step in which the gap's sign and size are remembered from draw to draw.
 
     In a draw of 200 rows the gap between groups is mostly noise: |gap| is positive on average
-    even where the groups are equal, so a dual that believes each draw never stops rising, and a
-    primal that believes its sign is pushed to and fro. The running mean of the *signed* gap has
+    even where the groups are equal, so a dual that follows each draw never stops rising, and a
+    primal that follows its sign is pushed to and fro. The running mean of the *signed* gap has
     neither flaw: theta descends f + sum_i lambda_i sign(mean gap_i) gap_i, lambda ascends
-    |mean gap_i| - tolerance. Gaps are relative, and believed as far as the rows show them.
+    |mean gap_i| - tolerance. Gaps are relative, and shrunk where rows are few.
     """
     tolerance = jnp.asarray([c.tolerance for c in problem.constraints], jnp.float32)
 
     def objective(primal: Params) -> tuple[Float[Array, ""], Float[Array, "constraint"]]:
         logits = problem.model.scores(primal, rows.x)
         gap = relative_gaps(problem, logits, rows, deployed)
-        seen = trust(config.gap_scale, uncertain, gap.rate) * gap.value
+        seen = shrinkage(config.gap_scale, uncertain, gap.rate) * gap.value
         new = config.gap_memory * expert.gap + (1 - config.gap_memory) * seen
         remembered = jax.lax.stop_gradient(jnp.where(gap.known, new, expert.gap))
         price = expert.dual * jnp.sign(remembered)

@@ -20,7 +20,7 @@ for strongly convex losses.
 
 from dataclasses import dataclass
 
-from fairsaoml.core.config import one_of, setting
+from fairsaoml.core.config import no_notions
 from fairsaoml.core.primal_dual import Steps
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
@@ -32,7 +32,7 @@ __all__ = ["MaskFTMLConfig", "mask_ftml"]
 class MaskFTMLConfig(MetaLeaderConfig):
     """Settings of MaskFTML; the defaults are the same for every stream."""
 
-    constraints: str = setting("none", one_of("none"), "it knows no fairness")
+    constraints: str = no_notions()
 
 
 def mask_ftml(problem: Problem, config: MaskFTMLConfig) -> Learner:

@@ -22,16 +22,16 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from fairsaoml.core import experts, intervals
-from fairsaoml.core.config import NOTIONS, SCORES, integer, number, one_of, setting
+from fairsaoml.core.config import integer, notions, number, one_of, scored, setting
 from fairsaoml.core.experts import Roll
-from fairsaoml.core.fairness import make_constraints, sharpness
+from fairsaoml.core.fairness import SCORES, sharpness
 from fairsaoml.core.primal_dual import gaps, project, start
 from fairsaoml.core.prior import Deployed
-from fairsaoml.core.shrinkage import relative_gaps, trust, uncertainty
+from fairsaoml.core.shrinkage import relative_gaps, shrinkage, uncertainty
 from fairsaoml.core.types import Batch, Key, Learner, Params, Problem
-from fairsaoml.learners.families.mixture import Expertise, MixtureConfig, State, mixture_of
+from fairsaoml.learners.families.mixture import Expertise, MixtureConfig, mixture_of
 
-__all__ = ["NewtonConfig", "State", "newton", "solve"]
+__all__ = ["NewtonConfig", "newton", "solve"]
 
 STEP_SIZES = (1.0, 0.5, 0.25, 0.0625, 0.0)  # the first that does no harm is taken
 HARMLESS = 1e-5  # more than float32 can tell of the objective: near the end steps are whole
@@ -47,17 +47,17 @@ class NewtonConfig(MixtureConfig):
     """Settings of the solving experts; the defaults are the same for every stream."""
 
     model: str = setting("logistic", one_of("logistic"), "the scoring function: a linear one")
-    constraints: str = setting("dp+eo", one_of(*NOTIONS), "fairness asked for")
-    score: str = setting("decision", one_of(*SCORES), "what the smooth gap is taken of")
+    constraints: str = notions("dp+eo")
+    score: str = scored("decision")
     newton_steps: int = setting(4, integer(1), "Newton steps to the best model, then to the fair")
     ridge: float = setting(1.0, number(1e-6), "l2 term on theta, in rows")
     penalty: float = setting(4.0, number(1e-6), "mu: how hard a gap is pressed in one round")
     dual_memory: float = setting(0.9, number(0, 1), "lambda's memory from round to round")
     carry: float = setting(
-        0.5, number(0), "what a waking expert believes of the mixture's past, in its own lengths"
+        0.5, number(0), "how much of the mixture's past a waking expert keeps, in its own lengths"
     )
     gap_scale: float = setting(
-        0.1, number(1e-6), "size of gaps worth believing; small groups must show larger ones"
+        0.1, number(1e-6), "size of gaps to act on; those of small groups are shrunk towards 0"
     )
     credit_rate: float = setting(100.0, number(0), "how sharply the discounted hedge prefers")
 
@@ -97,7 +97,7 @@ class Measure(NamedTuple):
     """How the gaps between groups are measured around a model."""
 
     present: Callable[[Vector], PerConstraint]  # in the present rows
-    believed: Callable[[Vector], PerConstraint]  # in past and present rows, as far as they show it
+    shrunk: Callable[[Vector], PerConstraint]  # in past and present rows, shrunk where they are few
     seen: PerConstraint  # the weight of the present rows
 
 
@@ -178,26 +178,26 @@ def solve(
     def curvature(theta: Vector) -> Matrix:
         return (present_curvature(theta) + past.curvature + config.ridge * identity) / rows
 
-    scored = in_solving(problem, config)
+    sharpened = in_solving(problem, config)
     unshifted = deployed._replace(shift=jnp.zeros(()))
 
     def measured_at(theta: Vector) -> Measure:
         """Gaps on the scale of the decisions that a model makes."""
         distance = features @ theta + deployed.shift
         sharp = sharpness(distance, batch.weight) if config.score == "decision" else jnp.ones(())
-        found = relative_gaps(scored, sharp * distance, batch, unshifted)
-        seen = jnp.where(found.known, 1 / uncertainty(problem, batch), 0.0)
+        gap = relative_gaps(sharpened, sharp * distance, batch, unshifted)
+        seen = jnp.where(gap.known, 1 / uncertainty(problem, batch), 0.0)
         weight = jnp.maximum(past.weight + seen, 1.0)
-        belief = trust(config.gap_scale, 1 / weight, found.rate)
+        kept = shrinkage(config.gap_scale, 1 / weight, gap.rate)
 
         def present(theta: Vector) -> PerConstraint:
             distance = sharp * (features @ theta + deployed.shift)
-            return gaps(scored, distance, batch, unshifted).value / (2 * found.rate)
+            return gaps(sharpened, distance, batch, unshifted).value / (2 * gap.rate)
 
-        def believed(theta: Vector) -> PerConstraint:
-            return belief * (past.offset + past.lean @ theta + seen * present(theta)) / weight
+        def shrunk(theta: Vector) -> PerConstraint:
+            return kept * (past.offset + past.lean @ theta + seen * present(theta)) / weight
 
-        return Measure(present=present, believed=believed, seen=seen)
+        return Measure(present=present, shrunk=shrunk, seen=seen)
 
     def pressed(gap: PerConstraint) -> PerConstraint:
         """The multiplier after a gap: what of it exceeds the tolerance, times mu, is added."""
@@ -205,15 +205,15 @@ def solve(
         return jnp.sign(raw) * jnp.maximum(jnp.abs(raw) - config.penalty * tolerance, 0.0)
 
     def fair(theta: Vector) -> Convex:
-        believed = measured_at(theta).believed
+        shrunk = measured_at(theta).shrunk
 
         def objective(theta: Vector) -> Float[Array, ""]:
-            return loss(theta) + 0.5 * jnp.sum(pressed(believed(theta)) ** 2) / config.penalty
+            return loss(theta) + 0.5 * jnp.sum(pressed(shrunk(theta)) ** 2) / config.penalty
 
         def bend(theta: Vector) -> Matrix:
             """Gauss and Newton's: the curvature of the gaps themselves is left out."""
-            lean = jax.jacrev(believed)(theta)
-            pressing = (pressed(believed(theta)) != 0).astype(jnp.float32)
+            lean = jax.jacrev(shrunk)(theta)
+            pressing = (pressed(shrunk(theta)) != 0).astype(jnp.float32)
             return curvature(theta) + config.penalty * (lean * pressing[:, None]).T @ lean
 
         return Convex(objective, bend)
@@ -226,7 +226,7 @@ def solve(
     lean = jax.jacrev(measure.present)(theta)
     return Expert(
         primal=primal,
-        multiplier=config.dual_memory * pressed(measure.believed(theta)),
+        multiplier=config.dual_memory * pressed(measure.shrunk(theta)),
         past=Past(
             rows=past.rows + count,
             curvature=past.curvature + bend,
@@ -239,13 +239,11 @@ def solve(
 
 
 def in_solving(problem: Problem, config: NewtonConfig) -> Problem:
-    """The same constraints for scores that are sharpened already."""
-    score = "probability" if config.score == "decision" else config.score
-    return problem._replace(
-        constraints=make_constraints(
-            config.constraints, problem.schema.attributes, config.tolerance, score
-        )
-    )
+    """The same constraints for margins that are sharpened already."""
+    if config.score != "decision":
+        return problem
+    plain = SCORES["probability"]
+    return problem._replace(constraints=tuple(c._replace(score=plain) for c in problem.constraints))
 
 
 def minimised(around: Callable[[Vector], Convex], begun: Vector, steps: int) -> Vector:

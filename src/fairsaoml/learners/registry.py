@@ -5,13 +5,12 @@ point's name is the learner's, its object an `Entry`.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from importlib.metadata import entry_points
+from dataclasses import Field, fields
 from typing import Any, NamedTuple
 
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.errors import ConfigError, closest
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.problem import make_problem
+from fairsaoml.core.registry import Registry
 from fairsaoml.core.types import Learner, Problem, Schema
 from fairsaoml.learners.aod import AODConfig, aod
 from fairsaoml.learners.cbce import CBCEConfig, cbce
@@ -23,22 +22,26 @@ from fairsaoml.learners.live import LiveConfig, live
 from fairsaoml.learners.mask_ftml import MaskFTMLConfig, mask_ftml
 from fairsaoml.learners.newton import NewtonConfig, newton
 
-__all__ = ["DEFAULT", "Entry", "build", "configure", "entry", "registered"]
+__all__ = ["DEFAULT", "LEARNERS", "Entry", "build", "configure", "entry", "registered"]
 
 DEFAULT = "fairsaoml-live"
-GROUP = "fairsaoml.learners"
 
 
 class Entry(NamedTuple):
-    """What the registry knows of a learner."""
+    """What the registry knows of a learner; listings and estimators are made from it."""
 
     config: type[LearnerConfig]
     factory: Callable[[Problem, Any], Learner]
     summary: str
     reference: str
 
+    @property
+    def settings(self) -> dict[str, Field]:
+        """Its settings by name, the problem's included: default, rule and meaning."""
+        return {item.name: item for item in fields(self.config)}
 
-LEARNERS: dict[str, Entry] = {
+
+BUILTIN: dict[str, Entry] = {
     "fairsaoml-live": Entry(
         LiveConfig,
         live,
@@ -96,30 +99,30 @@ LEARNERS: dict[str, Entry] = {
 }
 
 
+LEARNERS: Registry[Entry] = Registry("learner", "fairsaoml.learners", BUILTIN)
+
+
 def registered() -> dict[str, Entry]:
     """All learners: ours, then those that other packages bring."""
-    return {**LEARNERS, **_others()}
-
-
-@cache
-def _others() -> dict[str, Entry]:
-    """What is installed besides; looking through all packages takes a while."""
-    return {point.name: point.load() for point in entry_points(group=GROUP)}
+    return LEARNERS.all()
 
 
 def entry(name: str) -> Entry:
-    """A learner by name; an unknown one is an error that says which was meant."""
-    known = registered()
-    if name not in known:
-        raise ConfigError(f"unknown learner {name!r}; {closest(name, known)}")
-    return known[name]
+    """A learner by name.
+
+    Raises ConfigError for an unknown one, with the name that was probably meant.
+    """
+    return LEARNERS.get(name)
 
 
 def configure(name: str, settings: Mapping[str, Any] | None = None) -> LearnerConfig:
-    """A learner's validated settings."""
+    """A learner's settings, the problem's included: the defaults and what is given.
+
+    Raises ConfigError for an unknown learner, an unknown setting or a value it does not take.
+    """
     return entry(name).config.from_dict(settings or {})
 
 
 def build(name: str, config: LearnerConfig, schema: Schema) -> Learner:
-    """A learner for a stream's schema."""
+    """A learner for a stream's schema, on the problem that its settings pose."""
     return entry(name).factory(make_problem(config, schema), config)

@@ -19,13 +19,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
+from fairsaoml.core.buffers import EMPTY
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import State
 from fairsaoml.runs.files import read_json, sync_folder, write_bytes, write_text
 
 __all__ = ["Checkpoint", "load_checkpoint", "newest", "save_checkpoint", "sealed", "structured"]
 
-CHECKPOINT_SCHEMA = 2
+CHECKPOINT_SCHEMA = 3
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
 
@@ -34,9 +35,38 @@ Arrays = Mapping[str, np.ndarray]
 Made = TypeVar("Made")
 Migration = Callable[[Manifest, Arrays], tuple[Manifest, Arrays]]
 
+
+def _wrapped(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
+    """Schema 2 to 3: a learner's own part of its state is `learned`, in `core.learner.Wrapped`.
+
+    What is the same for all learners came to stand beside it: `round`, which two families had, and
+    `pinned`, which one had not. An empty slot's priority was infinite and is 2.
+    """
+    priors = [name for name in arrays if name.endswith(".prior.tasks")]
+    if not priors:
+        return manifest, arrays  # of a learner that is not ours
+    (tasks,) = priors
+    state = tasks.removesuffix(".prior.tasks")  # empty, or where a saved model keeps its state
+    counts = {"round": manifest["round"], "pinned": 0}
+    moved = {
+        f"{state}.{name}": np.full_like(arrays[tasks], n, np.int32) for name, n in counts.items()
+    }
+    for name, values in arrays.items():
+        part = name.removeprefix(state)
+        if part.endswith(".priority"):
+            values = np.where(np.isinf(values), np.float32(EMPTY), values)
+        shared = not name.startswith(f"{state}.") or part.startswith(
+            (".prior.", ".round", ".pinned")
+        )
+        learned = part.removeprefix(".pair") if part.startswith(".pair.") else part
+        moved[name if shared else f"{state}.learned{learned}"] = values
+    return manifest, moved
+
+
 # From each older schema to the one after it. All have `schema`, `round`, `file` and `sha256`.
 MIGRATIONS: dict[int, Migration] = {
     1: lambda manifest, arrays: (manifest, arrays),  # had no checksum of the manifest itself
+    2: _wrapped,
 }
 
 

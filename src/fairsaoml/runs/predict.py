@@ -48,7 +48,7 @@ def predict_rows(
     rows = len(x)
     padded = np.pad(x, ((0, bucket(rows) - rows), (0, 0)))
     scores = np.asarray(jax.jit(game.learner.scores)(state, padded))[:rows].astype(np.float64)
-    decisions = scores > float(game.learner.threshold(state))
+    decisions = np.asarray(jax.jit(game.learner.margins)(state, padded))[:rows] > 0
     return 1 / (1 + np.exp(-scores)), decisions, notes
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import jax
 
 from fairsaoml.core.errors import ConfigError, RunError
+from fairsaoml.core.keys import run_keys
 from fairsaoml.evaluate.compilation import use_cache
-from fairsaoml.evaluate.prequential import first_states, prequential, run_keys
+from fairsaoml.evaluate.prequential import first_states, prequential
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread

@@ -9,7 +9,7 @@ from platform import python_version
 from typing import Any
 
 from fairsaoml.core.errors import ConfigError, RunError, closest
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners import registry
 from fairsaoml.streams.catalog import open_stream, setting_names

@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.primal_dual import make_problem
+from fairsaoml.core.keys import init_key, round_keys
+from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, Learner, RoundInfo, Schema, State, Task
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import bucket
@@ -36,7 +37,7 @@ class Programs(NamedTuple):
     learner: Learner
     init: Callable[[np.uint32], State]
     step: Any  # (seed, round, state, batch) to state and info
-    scores: Any  # (state, x) to calibrated logits, and the threshold
+    scores: Any  # (state, x) to calibrated logits, and margins
 
     def outgrown(self) -> None:
         """Drop the programs for less room: some forty megabytes that nobody needs again."""
@@ -47,8 +48,8 @@ class Programs(NamedTuple):
 class OnlineLearner(Saveable):
     """A registered learner and what it has learned so far.
 
-    `learn` is one round; `scores` are calibrated logits, of which those above `threshold` are
-    decided positive. Rows come coded as in a `Task`: labels 0 and 1, an integer per group.
+    `learn` is one round; `scores` are calibrated logits; rows whose margin is above 0 are decided
+    positive. Rows come coded as in a `Task`: labels 0 and 1, an integer per group.
 
     >>> schema = Schema(features=("merit",), attributes=(Attribute("sex", ("f", "m")),))
     >>> online = OnlineLearner(schema, "fair-glc", {"model": "logistic"}, seed=0)
@@ -107,22 +108,28 @@ class OnlineLearner(Saveable):
 
     def decide(self, x: Any) -> np.ndarray:
         """Which rows are decided positive."""
-        scores, threshold = self.scored(x)
-        return scores > threshold
+        return self.margins(x) > 0
+
+    def margins(self, x: Any) -> np.ndarray:
+        """How far rows are from being decided otherwise, (row,) float64; above 0 is positive."""
+        return self.scored(x)[1]
 
     @property
     def threshold(self) -> float:
-        """The score above which a row is decided positive."""
-        return self.scored(np.zeros((0, len(self.schema.features))))[1]
+        """The score above which a row is decided positive, where the score alone decides."""
+        scores, margins = self.scored(np.zeros((1, len(self.schema.features))))
+        return float(scores[0] - margins[0])
 
-    def scored(self, x: Any) -> tuple[np.ndarray, float]:
+    def scored(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and margins of rows."""
         x = np.asarray(x, np.float32)
-        found = np.empty(len(x))
-        for first in range(0, max(len(x), 1), ROWS_AT_ONCE):
+        scores, margins = np.empty(len(x)), np.empty(len(x))
+        for first in range(0, len(x), ROWS_AT_ONCE):
             rows = x[first : first + ROWS_AT_ONCE]
-            scores, threshold = self._programs.scores(self._state, _padded(rows))
-            found[first : first + len(rows)] = np.asarray(scores)[: len(rows)]
-        return found, float(threshold)
+            part = slice(first, first + len(rows))
+            both = self._programs.scores(self._state, _padded(rows))
+            scores[part], margins[part] = (np.asarray(one)[: len(rows)] for one in both)
+        return scores, margins
 
     @cached_property
     def _programs(self) -> Programs:
@@ -204,15 +211,13 @@ def programs(
     learner = entry.factory(make_problem(config, schema), config)
 
     def init(seed: Any) -> State:
-        return learner.init(jax.random.fold_in(jax.random.key(seed), 0))
+        return learner.init(init_key(jax.random.key(seed)))
 
     def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
-        # The same keys as in `evaluate.round.play`: the first is for its labelled share.
-        _, key = jax.random.split(jax.random.fold_in(jax.random.key(seed), round))
-        return learner.step(key, round, state, batch)
+        return learner.step(round_keys(jax.random.key(seed), round).step, round, state, batch)
 
     def scores(state: State, x: Any) -> tuple[Any, Any]:
-        return learner.scores(state, x), learner.threshold(state)
+        return learner.scores(state, x), learner.margins(state, x)
 
     return Programs(
         learner=learner,

@@ -3,7 +3,7 @@
 For a network, or for gaps of probabilities or decisions, nobody knows the best model of a window.
 A pool of models is fitted instead, on windows of several lengths and with several prices on
 unfairness, and each is also taken with its scores drawn towards its bias, down to the constant
-model, which is always fair. Every model is then judged on *all* rows of every round; a window's
+model, which is always fair. Every model is then measured on *all* rows of every round; a window's
 comparator is the best of the pool that keeps the window's constraints. So its figures are true, its
 constraints are kept, and its loss is an upper bound of the best model's: the regret against it is
 a lower bound of the regret.
@@ -22,7 +22,7 @@ from fairsaoml.core.primal_dual import project
 from fairsaoml.core.types import Batch, Params, Problem, Task
 from fairsaoml.evaluate.prequential import bucket, stacked
 from fairsaoml.evaluate.regret.comparator import Comparators
-from fairsaoml.evaluate.round import judged
+from fairsaoml.evaluate.round import loss_and_violation
 
 __all__ = ["Pool", "best_of_pool", "fit_pool"]
 
@@ -55,7 +55,7 @@ def fit_pool(
     scored: Sequence[NDArray[np.bool_]] | None = None,
     seed: int = 0,
 ) -> Pool:
-    """Fit and judge a pool; `shift` and `threshold` are the rounds' deployment (D25)."""
+    """Fit and measure a pool; `shift` and `threshold` are the rounds' deployment (D25)."""
     batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
     if scored is not None:
         for weight, rows in zip(batches.weight, scored, strict=True):
@@ -137,7 +137,7 @@ def _fit(
             order = jax.random.uniform(row_key, batch.y.shape) - batch.weight
             some = jax.tree.map(lambda leaf: leaf[jnp.argsort(order)[:size]], batch)
             scores = problem.model.scores(params, some.x) + deployed[0][t]
-            loss, violation = judged(problem, scores, deployed[1][t], some)
+            loss, violation = loss_and_violation(problem, scores, scores - deployed[1][t], some)
             return loss + price * violation.sum()
 
         def step(carry: tuple, turn: tuple) -> tuple[tuple, None]:
@@ -184,6 +184,7 @@ def _judge(
     bias = jnp.sum(last["bias"])
 
     def with_share(share: Array) -> tuple[Array, Array]:
-        return judged(problem, bias + share * (scores - bias) + deployed[0], deployed[1], batch)
+        scaled = bias + share * (scores - bias) + deployed[0]
+        return loss_and_violation(problem, scaled, scaled - deployed[1], batch)
 
     return jax.vmap(with_share)(jnp.asarray(SHARES, jnp.float32))

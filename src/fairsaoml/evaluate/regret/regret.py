@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.core.keys import round_keys, run_keys
 from fairsaoml.core.types import Problem, Task
-from fairsaoml.evaluate.prequential import bucket, run_keys, stacked
+from fairsaoml.evaluate.prequential import bucket, stacked
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models, deployment, linear_rounds
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
 from fairsaoml.evaluate.regret.windows import doubling, worst
@@ -269,13 +270,12 @@ def _said(solvers: Sequence[_Solver], config: Mapping[str, Any]) -> dict[str, An
 
 
 def _held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
-    """The rows that a run's adapted scores were judged on."""
+    """The rows that a run's adapted scores were measured on."""
     batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
     (run_key,) = run_keys([seed])
 
     def one(round: Any, batch: Any) -> Any:
-        split_key, _ = jax.random.split(jax.random.fold_in(run_key, round))
-        return labelled_share(split_key, batch)[1]
+        return labelled_share(round_keys(run_key, round).split, batch)[1]
 
     rounds = np.arange(1, len(tasks) + 1, dtype=np.int32)
     held = np.asarray(jax.jit(jax.vmap(one))(rounds, batches))

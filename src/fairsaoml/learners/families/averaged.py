@@ -12,15 +12,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml.core import buffers, experts, prior
+from fairsaoml.core import buffers, experts
 from fairsaoml.core.buffers import Deck, Sizes
 from fairsaoml.core.config import DrawingConfig
+from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import move, project
-from fairsaoml.core.prior import Prior
-from fairsaoml.core.types import Batch, Key, Learner, Params, Problem, RoundInfo
-from fairsaoml.learners.families.deployed import decision_by
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.types import Batch, Key, Learner, Params, Problem
 
-__all__ = ["Rules", "State", "averaged", "gains", "learn"]
+__all__ = ["Averaging", "State", "averaged", "gains", "learn"]
 
 GAIN_CLIP = 1.0  # both combiners want gains in [-1, 1]
 ROUNDING = 1e-6  # a gain below this is the float32 rounding of two equal losses
@@ -31,8 +31,8 @@ Presence = Bool[Array, "level"]
 Round = Int[Array, ""]
 
 
-class Rules(NamedTuple):
-    """What makes such a learner its own."""
+class Averaging(NamedTuple):
+    """What such a learner decides for itself: the cover, the steps and the weights."""
 
     storage: int  # levels to begin with
     levels_needed: Callable[[int], int]  # by round
@@ -52,27 +52,23 @@ class State(NamedTuple):
     credit: Credit
     weights: PerLevel  # of the intervals that contain the next round
     origin: Params  # where the first expert started
-    prior: Prior
-    round: Int[Array, ""]  # the last one learned from
 
 
-def averaged(problem: Problem, config: DrawingConfig, rules: Rules) -> Learner:
+def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> Learner:
     """A learner that deploys the weighted average of its experts' parameters."""
 
     def init(key: Key) -> State:
-        levels, origin = rules.storage, problem.model.init(key)
-        first, credit = jnp.ones((), jnp.int32), rules.no_credit(rules.storage)
+        levels, origin = averaging.storage, problem.model.init(key)
+        first, credit = jnp.ones((), jnp.int32), averaging.no_credit(averaging.storage)
         return State(
             primal=experts.spread(origin, levels),
             credit=credit,
-            weights=rules.weigh(first, credit, rules.present(first, levels)),
+            weights=averaging.weigh(first, credit, averaging.present(first, levels)),
             origin=origin,
-            prior=prior.no_prior(),
-            round=jnp.zeros((), jnp.int32),
         )
 
-    def adapt(state: State, support: Batch) -> State:
-        steps = rules.steps(state.round + 1, state.weights.shape[0])
+    def adapt(round: Round, state: State, support: Batch, deployed: Deployed) -> State:
+        steps = averaging.steps(round, state.weights.shape[0])
 
         def once(primal: Params, _: None) -> tuple[Params, None]:
             return descend(problem, config, primal, support, steps), None
@@ -80,50 +76,55 @@ def averaged(problem: Problem, config: DrawingConfig, rules: Rules) -> Learner:
         primal, _ = jax.lax.scan(once, state.primal, None, length=config.meta_iterations)
         return state._replace(primal=primal)
 
-    def step(key: Key, round: Round, old: State, batch: Batch) -> tuple[State, RoundInfo]:
+    def ready_for_next(round: Round, state: State) -> State:
+        """New experts where an interval starts after the round, and the weights from then on."""
+        primal, credit = state.primal, state.credit
+        levels = state.weights.shape[0]
+        # Weighed while the experts of this round are still there: a new one has learned nothing.
+        share = averaging.weigh(round, credit, averaging.present(round, levels))
+        begin = experts.mixture(share, primal) if averaging.warm else state.origin
+        fresh = averaging.starts(round + 1, levels)
+        primal, credit = renew(fresh, (primal, credit), (begin, averaging.no_credit(1)))
+        share = averaging.weigh(round + 1, credit, averaging.present(round + 1, levels))
+        return state._replace(primal=primal, credit=credit, weights=share)
+
+    def step(key: Key, round: Round, old: State, batch: Batch, deployed: Deployed) -> Update:
         levels = old.weights.shape[0]
         deck = experts.draw_round(key, batch, config)
-        credit = rules.credit(old.credit, gains(problem, config, old, deck))
-        primal = learn(problem, config, old.primal, deck, rules.steps(round, levels))
-        # An empty task is counted and ends intervals, but teaches nothing (D20).
-        primal, credit = experts.choose(
-            batch.weight.sum() > 0, (primal, credit), (old.primal, old.credit)
+        learned = old._replace(
+            primal=learn(problem, config, old.primal, deck, averaging.steps(round, levels)),
+            credit=averaging.credit(old.credit, gains(problem, config, old, deck)),
         )
-        present, fresh = rules.present(round + 1, levels), rules.starts(round + 1, levels)
-        # Weighed while the experts of this round are still there: a new one has learned nothing.
-        share = rules.weigh(round, credit, rules.present(round, levels))
-        begin = experts.mixture(share, primal) if rules.warm else old.origin
-        primal, credit = renew(fresh, (primal, credit), (begin, rules.no_credit(1)))
-        state = State(
-            primal=primal,
-            credit=credit,
-            weights=rules.weigh(round + 1, credit, present),
-            origin=old.origin,
-            prior=prior.observe(old.prior, batch, config.prior_discount),
-            round=round,
-        )
-        state, finite = experts.keep_finite(state, old)
-        return state, RoundInfo(
+        return Update(
+            learned=ready_for_next(round, learned),
+            idle=ready_for_next(round, old),
+            violation=jnp.zeros(len(problem.constraints)),
             weights=old.weights,
-            present=rules.present(round, levels),
-            awake=rules.starts(round, levels),
-            dual=jnp.zeros(len(problem.constraints)),
-            flags=experts.flags(problem, batch, jnp.zeros((), jnp.int32), finite),
+            present=averaging.present(round, levels),
+            awake=averaging.starts(round, levels),
         )
 
     def grow(state: State, round: int) -> State:
         levels = room = state.weights.shape[0]
-        while room < rules.levels_needed(round + 1):  # whose experts this round's step makes
+        while room < averaging.levels_needed(round + 1):  # whose experts this round's step makes
             room *= 2
         if room == levels:
             return state
         primal, credit, share = experts.widen((state.primal, state.credit, state.weights), room)
         return state._replace(primal=primal, credit=credit, weights=share)
 
-    scores, threshold = decision_by(
-        problem, config, lambda state: experts.mixture(state.weights, state.primal)
+    def logits(state: State, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
+        return problem.model.scores(experts.mixture(state.weights, state.primal), x)
+
+    method = Method(
+        init=init,
+        logits=logits,
+        adapt=adapt,
+        step=step,
+        dual=lambda state: jnp.zeros(len(problem.constraints)),
+        grow=grow,
     )
-    return Learner(init=init, scores=scores, threshold=threshold, adapt=adapt, step=step, grow=grow)
+    return wrap(problem, config, method)
 
 
 def gains(

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml.core import experts, prior, task_memory
+from fairsaoml.core import task_memory
 from fairsaoml.core.buffers import Sizes
 from fairsaoml.core.config import DrawingConfig, integer, number, one_of, setting
+from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
-from fairsaoml.core.prior import Deployed, Prior
+from fairsaoml.core.prior import Deployed
 from fairsaoml.core.task_memory import TaskDraws, TaskMemory
-from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem, RoundInfo
-from fairsaoml.learners.families.deployed import alone, decision_by
+from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
 
 __all__ = ["MetaLeaderConfig", "MetaSteps", "State", "learn", "meta_leader"]
 
@@ -50,47 +50,37 @@ class State(NamedTuple):
 
     meta: PrimalDual
     memory: TaskMemory
-    prior: Prior
-    pinned: Int[Array, ""]  # rounds in a row with a violation and no price (D14)
 
 
 def meta_leader(problem: Problem, config: MetaLeaderConfig, steps: MetaSteps) -> Learner:
     """A learner that follows the leader of all tasks seen."""
 
     def init(key: Key) -> State:
-        return State(
-            meta=start(problem, key),
-            memory=task_memory.no_tasks(config.tasks_kept, config.capacity, problem.schema),
-            prior=prior.no_prior(),
-            pinned=jnp.zeros((), jnp.int32),
-        )
+        memory = task_memory.no_tasks(config.tasks_kept, config.capacity, problem.schema)
+        return State(meta=start(problem, key), memory=memory)
 
-    def adapt(state: State, support: Batch) -> State:
-        deployed = prior.deployed(state.prior, config.decision)
-        return state._replace(
-            meta=run_base_learner(
-                problem, state.meta, support, deployed, steps.inner, config.inner_steps
-            )
+    def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
+        meta = run_base_learner(
+            problem, state.meta, support, deployed, steps.inner, config.inner_steps
         )
+        return state._replace(meta=meta)
 
-    def step(key: Key, round: Int[Array, ""], old: State, batch: Batch) -> tuple[State, RoundInfo]:
-        seen = prior.observe(old.prior, batch, config.prior_discount)
-        deployed = prior.deployed(seen, config.decision)
-        draws = task_memory.draw_tasks(key, old.memory, batch, config.meta_iterations)
-        meta, violation = learn(problem, config, steps, old.meta, draws, deployed)
-        learned = State(
-            meta=meta,
-            memory=task_memory.remember(draws),
-            prior=seen,
-            pinned=experts.pinned_rounds(old.pinned, meta.dual, violation),
-        )
-        state = experts.choose(batch.weight.sum() > 0, learned, old)  # D20
-        state, finite = experts.keep_finite(state, old)
-        flags = experts.flags(problem, batch, state.pinned, finite)
-        return state, alone(state.meta.dual, flags)
+    def step(
+        key: Key, round: Int[Array, ""], state: State, batch: Batch, deployed: Deployed
+    ) -> Update:
+        draws = task_memory.draw_tasks(key, state.memory, batch, config.meta_iterations)
+        meta, violation = learn(problem, config, steps, state.meta, draws, deployed)
+        learned = State(meta=meta, memory=task_memory.remember(draws))
+        return Update(learned=learned, violation=violation)
 
-    scores, threshold = decision_by(problem, config, lambda state: state.meta.primal)
-    return Learner(init=init, scores=scores, threshold=threshold, adapt=adapt, step=step)
+    method = Method(
+        init=init,
+        logits=lambda state, x: problem.model.scores(state.meta.primal, x),
+        adapt=adapt,
+        step=step,
+        dual=lambda state: state.meta.dual,
+    )
+    return wrap(problem, config, method)
 
 
 def learn(

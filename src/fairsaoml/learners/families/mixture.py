@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml.core import experts, prior, weights
+from fairsaoml.core import experts, weights
 from fairsaoml.core.config import IntervalConfig, number, one_of, setting
 from fairsaoml.core.experts import Bank, Roll
+from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import evaluate
-from fairsaoml.core.prior import Deployed, Prior
-from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.types import Batch, Key, Learner, Problem
 
 __all__ = ["Expertise", "MixtureConfig", "State", "mixture_logit", "mixture_of"]
 
@@ -45,8 +46,6 @@ class State(NamedTuple):
     bank: Bank
     weights: PerLevel  # what the deployed mixture uses
     samples: Any  # past rows that the experts learn from (D2), if they need any; (level, ...)
-    prior: Prior
-    pinned: Int[Array, ""]  # rounds in a row with a violation and no price (D14)
 
 
 class Expertise(NamedTuple):
@@ -69,49 +68,37 @@ def mixture_of(problem: Problem, config: MixtureConfig, expertise: Expertise) ->
             bank=experts.bank_of(expertise.first(key), levels),
             weights=weights.uniform(jnp.arange(levels) < (1 if config.horizon is None else levels)),
             samples=expertise.samples(levels),
-            prior=prior.no_prior(),
-            pinned=jnp.zeros((), jnp.int32),
         )
 
-    def scores(state: State, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
-        logits = jax.vmap(problem.model.scores, in_axes=(0, None))(state.bank.pair.primal, x)
-        return mixture_logit(state.weights, logits) + prior.log_odds(state.prior)
+    def logits(state: State, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
+        by_expert = jax.vmap(problem.model.scores, in_axes=(0, None))(state.bank.pair.primal, x)
+        return mixture_logit(state.weights, by_expert)
 
-    def threshold(state: State) -> Float[Array, ""]:
-        return prior.threshold(state.prior, config.decision)
-
-    def adapt(state: State, support: Batch) -> State:
-        deployed = prior.deployed(state.prior, config.decision)
+    def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
         pairs = expertise.adapt(state.bank.pair, state.samples, support, deployed)
         return state._replace(bank=state.bank._replace(pair=pairs))
 
-    def step(key: Key, round: Int[Array, ""], old: State, batch: Batch) -> tuple[State, RoundInfo]:
-        roll = experts.roll_call(config, round, old.weights.shape[0])
-        state = old._replace(prior=prior.observe(old.prior, batch, config.prior_discount))
-        deployed = prior.deployed(state.prior, config.decision)
+    def step(
+        key: Key, round: Int[Array, ""], old: State, batch: Batch, deployed: Deployed
+    ) -> Update:
+        levels = old.weights.shape[0]
+        roll = experts.roll_call(config, round, levels)
         # Those who were deployed are credited, and decide where the waking start; a level that
         # joins with this round has no say yet.
-        were_present = experts.roll_call(config, round - 1, old.weights.shape[0]).present
-        bank, violation = credit(problem, config, state, batch, deployed, were_present)
+        were_present = experts.roll_call(config, round - 1, levels).present
+        bank, violation = credit(problem, config, old, batch, deployed, were_present)
         share = combine(bank, were_present)
         bank = experts.wake(bank, experts.mixture(share, bank.pair), roll.awake, reset=False)
-        pairs, samples = expertise.learn(key, bank.pair, state.samples, batch, deployed, roll)
-        # An empty task is counted and wakes levels, but teaches nothing (D20).
-        pairs = experts.choose(batch.weight.sum() > 0, pairs, bank.pair)
-        share = combine(bank, roll.present)
-        state = state._replace(
-            bank=bank._replace(pair=pairs),
-            weights=share,
-            samples=samples,
-            pinned=experts.pinned_rounds(state.pinned, share @ pairs.dual, violation),
-        )
-        state, finite = experts.keep_finite(state, old)
-        return state, RoundInfo(
+        pairs, samples = expertise.learn(key, bank.pair, old.samples, batch, deployed, roll)
+        # An empty task wakes levels all the same.
+        idle = State(bank=bank, weights=combine(bank, roll.present), samples=samples)
+        return Update(
+            learned=idle._replace(bank=bank._replace(pair=pairs)),
+            idle=idle,
+            violation=violation,
             weights=old.weights,
             present=roll.present,
             awake=roll.awake,
-            dual=state.weights @ state.bank.pair.dual,
-            flags=experts.flags(problem, batch, state.pinned, finite),
         )
 
     def grow(state: State, round: int) -> State:
@@ -120,11 +107,17 @@ def mixture_of(problem: Problem, config: MixtureConfig, expertise: Expertise) ->
         if room == levels:
             return state
         bank, share = experts.widen((state.bank, state.weights), room)
-        return state._replace(
-            bank=bank, weights=share, samples=expertise.widen(state.samples, room)
-        )
+        return State(bank=bank, weights=share, samples=expertise.widen(state.samples, room))
 
-    return Learner(init=init, scores=scores, threshold=threshold, adapt=adapt, step=step, grow=grow)
+    method = Method(
+        init=init,
+        logits=logits,
+        adapt=adapt,
+        step=step,
+        dual=lambda state: state.weights @ state.bank.pair.dual,
+        grow=grow,
+    )
+    return wrap(problem, config, method)
 
 
 def mixture_logit(share: PerLevel, logits: Float[Array, "level row"]) -> Float[Array, "row"]:

@@ -1,0 +1,141 @@
+"""The round that every learner shares, around the part that is its own.
+
+`wrap` makes a `Learner` of a `Method`, as an optax wrapper makes one transformation of another. It
+keeps the class prior and adds it back (D25), leaves an empty task untaught (D20), refuses an update
+that is not finite, counts the rounds in which a violation has no price (D14), and reports.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from fairsaoml.core import prior
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.experts import choose
+from fairsaoml.core.fairness import sides
+from fairsaoml.core.prior import Deployed, Prior
+from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo
+
+__all__ = ["Learned", "Method", "Update", "Wrapped", "keep_finite", "pinned_rounds", "wrap"]
+
+PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
+
+Learned = Any  # a pytree: what a method remembers from round to round
+Round = Int[Array, ""]
+
+
+class Update(NamedTuple):
+    """What a method makes of a round."""
+
+    learned: Learned
+    violation: Float[Array, "constraint"]  # of the model that it ends with
+    idle: Learned = None  # what it is after a round without rows; None: as it was before
+    weights: Float[Array, "level"] | None = None  # of the experts that decided; None: no experts
+    present: Bool[Array, "level"] | None = None
+    awake: Bool[Array, "level"] | None = None
+
+
+class Method(NamedTuple):
+    """What makes a learner its own. `Deployed` is how its logits become decisions."""
+
+    init: Callable[[Key], Learned]
+    logits: Callable[[Learned, Float[Array, "row feature"]], Float[Array, "row"]]  # classes even
+    adapt: Callable[[Round, Learned, Batch, Deployed], Learned]  # to a few labels of the round
+    step: Callable[[Key, Round, Learned, Batch, Deployed], Update]
+    dual: Callable[[Learned], Float[Array, "constraint"]]  # the price of each constraint, >= 0
+    grow: Callable[[Learned, int], Learned] = lambda learned, round: learned
+
+
+class Wrapped(NamedTuple):
+    """What the next round needs."""
+
+    learned: Learned
+    prior: Prior
+    round: Round  # the last one
+    pinned: Int[Array, ""]  # rounds in a row with a violation and no price (D14)
+
+
+def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
+    """The learner of a method: `fairsaoml.core.types.Learner` says what its functions do."""
+
+    def init(key: Key) -> Wrapped:
+        zero = jnp.zeros((), jnp.int32)
+        return Wrapped(learned=method.init(key), prior=prior.no_prior(), round=zero, pinned=zero)
+
+    def scores(state: Wrapped, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
+        return method.logits(state.learned, x) + prior.log_odds(state.prior)
+
+    def margins(state: Wrapped, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
+        return scores(state, x) - prior.threshold(state.prior, problem.decision)
+
+    def adapt(state: Wrapped, support: Batch) -> Wrapped:
+        deployed = prior.deployed(state.prior, problem.decision)
+        learned = method.adapt(state.round + 1, state.learned, support, deployed)
+        return state._replace(learned=learned)
+
+    def step(key: Key, round: Round, old: Wrapped, batch: Batch) -> tuple[Wrapped, RoundInfo]:
+        seen = prior.observe(old.prior, batch, config.prior_discount)
+        deployed = prior.deployed(seen, problem.decision)
+        update = method.step(key, round, old.learned, batch, deployed)
+        has_rows = batch.weight.sum() > 0
+        idle = old.learned if update.idle is None else update.idle
+        learned = choose(has_rows, update.learned, idle)
+        pinned = pinned_rounds(old.pinned, method.dual(learned), update.violation)
+        state = Wrapped(
+            learned=learned,
+            prior=seen,
+            round=round,
+            pinned=jnp.where(has_rows, pinned, old.pinned),
+        )
+        state, finite = keep_finite(state, old)
+        one = jnp.ones(1, bool)  # a learner without experts is one that is always awake
+        return state, RoundInfo(
+            weights=jnp.ones(1) if update.weights is None else update.weights,
+            present=one if update.present is None else update.present,
+            awake=one if update.awake is None else update.awake,
+            dual=method.dual(state.learned),
+            flags=flags(problem, batch, state.pinned, finite),
+        )
+
+    def grow(state: Wrapped, round: int) -> Wrapped:
+        learned = method.grow(state.learned, round)
+        return state if learned is state.learned else state._replace(learned=learned)
+
+    return Learner(init=init, scores=scores, margins=margins, adapt=adapt, step=step, grow=grow)
+
+
+def keep_finite(new: Wrapped, old: Wrapped) -> tuple[Wrapped, Bool[Array, ""]]:
+    """The new state if all of its numbers are finite, else the old one: NaN never spreads."""
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(new)]))
+    return choose(finite, new, old), finite
+
+
+def pinned_rounds(
+    pinned: Int[Array, ""], dual: Float[Array, "constraint"], violation: Float[Array, "constraint"]
+) -> Int[Array, ""]:
+    """Rounds in a row in which some constraint is violated while its price is zero (D14)."""
+    return jnp.where(jnp.any((dual <= 0) & (violation > 0)), pinned + 1, 0)
+
+
+def flags(
+    problem: Problem, batch: Batch, pinned: Int[Array, ""], finite: Bool[Array, ""]
+) -> dict[str, Bool[Array, ""]]:
+    """What a person should be warned of; the words are in `evaluate.records`."""
+    rows = batch.weight.sum()
+    ones = (batch.weight * batch.y).sum()
+    one_group = [
+        (one.sum() > 0) != (other.sum() > 0)
+        for index, (_, levels) in enumerate(problem.schema.attributes)
+        for level in range(len(levels))
+        for one, other in [sides(batch, index, level, len(levels), None)]
+    ]
+    return {
+        "empty": rows == 0,
+        "one_class": (rows > 0) & ((ones == 0) | (ones == rows)),
+        "one_group": jnp.any(jnp.stack(one_group)) if one_group else jnp.zeros((), bool),
+        "dual_pinned": pinned >= PINNED_ROUNDS,
+        "not_finite": ~finite,
+    }

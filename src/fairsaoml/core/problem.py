@@ -1,0 +1,90 @@
+"""What is to be learned, apart from who learns it: the model, the loss, the constraints.
+
+A constraint or a model of another package is registered by an entry point of the group
+`fairsaoml.constraints` or `fairsaoml.models`; its name is then a value of the setting.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from fairsaoml.core.fairness import NOTIONS, SCORES, make_constraints
+from fairsaoml.core.models import MODELS
+from fairsaoml.core.settings import Registered, Settings, number, one_of, setting, widths
+from fairsaoml.core.types import Batch, Problem, Schema
+
+__all__ = ["ProblemConfig", "balanced_loss", "make_problem", "notions", "scored"]
+
+DECISIONS = ("accuracy", "balanced")
+
+
+def notions(default: str) -> Any:
+    """The setting `constraints` with a default: registered notions, joined by +."""
+    rule = Registered(NOTIONS, joined="+", also=("none",))
+    meaning = "fairness asked for: demographic parity, equal opportunity, equalized odds"
+    return setting(default, rule, meaning)
+
+
+def scored(default: str) -> Any:
+    """The setting `score` with a default."""
+    return setting(default, one_of(*SCORES), "what the smooth gap is taken of")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemConfig(Settings):
+    """The settings that pose a problem, the same for every learner (D26)."""
+
+    model: str = setting("mlp", Registered(MODELS), "the scoring function")
+    hidden: tuple[int, ...] = setting((40, 40), widths(), "widths of the mlp's hidden layers")
+    constraints: str = notions("dp")
+    tolerance: float = setting(
+        0.02, number(0, why="use 0 for exact parity"), "gap between groups that is fair enough"
+    )
+    score: str = scored("probability")
+    decision: str | float = setting(
+        "accuracy",
+        one_of(*DECISIONS, or_=number(0.001, 0.999)),
+        "when a row is positive: calibrated probability over 0.5, over the base rate, or a number",
+    )
+
+
+def make_problem(config: ProblemConfig, schema: Schema) -> Problem:
+    """The problem that settings pose on a stream's schema.
+
+    Args:
+        config: a `ProblemConfig`, or the settings of any learner: they include it.
+        schema: the stream's features and protected attributes.
+
+    >>> problem = make_problem(ProblemConfig(constraints="none"), Schema(("age",), ()))
+    >>> problem.constraints
+    ()
+    """
+    return Problem(
+        model=MODELS.get(config.model)(len(schema.features), config.hidden),
+        loss=balanced_loss,
+        constraints=make_constraints(config.constraints, schema, config.tolerance, config.score),
+        schema=schema,
+        decision=config.decision,
+    )
+
+
+def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
+    """Mean of the class means of the logistic loss (D20); a class without rows is left out.
+
+    >>> batch = Batch(x=None, y=jnp.array([1.0, 0.0]), group=None, weight=jnp.ones(2))
+    >>> balanced_loss(jnp.zeros(2), batch).round(4).item()
+    0.6930999755859375
+    """
+    losses = jax.nn.softplus(jnp.where(batch.y > 0, -logits, logits))
+
+    def class_mean(label: int) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        weight = jnp.where(batch.y == label, batch.weight, 0.0)
+        total = weight.sum()
+        return (weight * losses).sum() / jnp.where(total > 0, total, 1.0), total > 0
+
+    (zero, has_zero), (one, has_one) = class_mean(0), class_mean(1)
+    classes = has_zero.astype(jnp.float32) + has_one.astype(jnp.float32)
+    return (zero + one) / jnp.maximum(classes, 1.0)

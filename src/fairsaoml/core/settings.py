@@ -1,0 +1,144 @@
+"""Settings as data: a frozen dataclass, validated, JSON in and out.
+
+A field says with its default what values it takes and what it means, so that the check, the error
+message and the listing of `fairsaoml learners` come from one line.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from math import isfinite
+from typing import Any, NamedTuple, Self
+
+from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.core.registry import Registry
+
+__all__ = [
+    "Registered",
+    "Rule",
+    "Settings",
+    "integer",
+    "number",
+    "one_of",
+    "optional",
+    "setting",
+    "widths",
+]
+
+
+class Rule(NamedTuple):
+    """Which values a setting takes, as a test and in words."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+
+
+class Registered(NamedTuple):
+    """A rule: a registered name, or several joined by `joined`, in any order, or one of `also`."""
+
+    registry: Registry
+    joined: str = ""
+    also: tuple[str, ...] = ()
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is such a name; no other package is imported to know it."""
+        if not isinstance(value, str) or value in self.also:
+            return isinstance(value, str)
+        names = value.split(self.joined) if self.joined else [value]
+        return set(names) <= set(self.registry.names()) and len(set(names)) == len(names)
+
+    @property
+    def expected(self) -> str:
+        """The names there are, in words."""
+        several = f", or several joined by {self.joined}" if self.joined else ""
+        return f"one of {', '.join([*self.also, *self.registry.names()])}{several}"
+
+
+def number(low: float = float("-inf"), high: float = float("inf"), why: str = "") -> Rule:
+    """A finite number from `low` to `high`."""
+    bounds = [f">= {low}"] * (low != float("-inf")) + [f"<= {high}"] * (high != float("inf"))
+    return Rule(
+        lambda value: _is_number(value) and low <= value <= high,
+        f"a number {' and '.join(bounds)}".rstrip() + (f"; {why}" if why else ""),
+    )
+
+
+def integer(low: int) -> Rule:
+    """A whole number, at least `low`."""
+    return Rule(
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= low,
+        f"a whole number >= {low}",
+    )
+
+
+def one_of(*names: str, or_: Rule | None = None) -> Rule:
+    """One of some words, or whatever `or_` takes."""
+    words = ", ".join(names)
+    return Rule(
+        lambda value: value in names or (or_ is not None and or_.holds(value)),
+        f"one of {words}" + (f", or {or_.expected}" if or_ else ""),
+    )
+
+
+def optional(rule: Rule) -> Rule:
+    """`None`, or what the rule takes."""
+    return Rule(lambda value: value is None or rule.holds(value), f"none, or {rule.expected}")
+
+
+def widths() -> Rule:
+    """Widths of hidden layers."""
+    return Rule(
+        lambda value: isinstance(value, tuple) and all(integer(1).holds(width) for width in value),
+        "a list of whole numbers >= 1, such as [40, 40]",
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def setting(default: Any, rule: "Rule | Registered", meaning: str) -> Any:
+    """A dataclass field that knows its rule and its meaning."""
+    return field(default=default, metadata={"rule": rule, "meaning": meaning})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Base of everything a person can set: checked when made, exact when written and read again."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, list):
+                value = tuple(value)
+            if isinstance(item.default, float) and type(value) is int:  # True is no number
+                value = float(value)
+            rule = item.metadata["rule"]
+            if value is None and not rule.holds(None):
+                value = "none"  # typed as a word, read as nothing
+            object.__setattr__(self, item.name, value)
+            if not rule.holds(value):
+                raise ConfigError(f"{item.name} must be {rule.expected}; got {value!r}")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Settings from plain data; an unknown key is an error that says which one was meant.
+
+        >>> @dataclass(frozen=True, kw_only=True)
+        ... class Speed(Settings):
+        ...     step: float = setting(0.1, number(0), "how far")
+        >>> Speed.from_dict({"stepp": 0.1})
+        Traceback (most recent call last):
+        fairsaoml.core.errors.ConfigError: unknown setting 'stepp'; did you mean 'step'?
+        """
+        known = [item.name for item in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ConfigError(f"unknown setting {name!r}; {closest(name, known)}")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `from_dict` turns into an equal object."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }

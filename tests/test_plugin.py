@@ -1,0 +1,73 @@
+"""A package outside the tree brings a learner, a constraint and a model by entry points alone."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiny
+from fairsaoml import OnlineLearner, Schema, Task
+from fairsaoml.checks import CHECKS, Subject
+from fairsaoml.core.fairness import NOTIONS
+from fairsaoml.core.models import MODELS
+from fairsaoml.core.types import Attribute
+from fairsaoml.learners.registry import LEARNERS
+
+PLUGIN = Path(__file__).parent / "plugin"
+REGISTRIES = (LEARNERS, NOTIONS, MODELS)
+
+
+@pytest.fixture
+def plugin(monkeypatch):
+    """The package, as if it were installed."""
+    monkeypatch.syspath_prepend(PLUGIN)
+    for registry in REGISTRIES:
+        monkeypatch.delitem(registry.__dict__, "_plugins", raising=False)
+    yield
+    for registry in REGISTRIES:
+        registry.__dict__.pop("_plugins", None)
+
+
+@pytest.mark.usefixtures("plugin")
+def test_its_names_run_through_the_command_line(command, tmp_path):
+    words = ["run", "synthetic", "--learner", "steady", "--seeds", 1, "--out", tmp_path / "run"]
+    for setting in ("tasks=2", "rows=60", "model=quadratic", "constraints=young+dp", "step=0.3"):
+        words += ["--set", setting]
+    said = command(*words)
+    assert said.code == 0, said.err
+    spec = json.loads((tmp_path / "run" / "spec.json").read_text())
+    assert spec["learner"]["name"] == "steady"
+    assert [name.split("[")[0] for name in spec["constraints"]] == ["young", "dp"]
+    records = tiny.records(tmp_path / "run")
+    assert len(records) == 6
+    assert all(len(record["dual"]) == 2 for record in records)
+    said = command("learners", "steady")
+    assert "one of none, dp, eop, eo, young, or several" in " ".join(said.out.split())
+
+
+@pytest.mark.usefixtures("plugin")
+def test_its_constraint_and_model_serve_a_learner_of_ours():
+    schema = Schema(features=("age", "merit"), attributes=(Attribute("sex", ("f", "m")),))
+    settings = {"model": "quadratic", "constraints": "young"}
+    online = OnlineLearner(schema, "fair-glc", settings)
+    assert online.constraints == ("young[sex=m]",)
+    x = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    task = Task(x=x, y=(x[:, 1] ** 2 > 0.5), group=np.arange(60)[:, None] % 2)
+    for _ in range(4):
+        online.learn(task)
+    assert (online.decide(x) == task.y).mean() > 0.9  # no linear model can
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_its_learner_is_short_and_conforms(check):
+    lines = (PLUGIN / "fairsaoml_plugin" / "learner.py").read_text().splitlines()
+    assert len(lines) <= 40
+    check(Subject("steady", LEARNERS.get("steady")))
+
+
+def test_without_the_package_its_names_are_unknown(command):
+    said = command("run", "synthetic", "--set", "constraints=young")
+    assert said.code in (1, 2)
+    assert "constraints must be one of none, dp, eop, eo" in said.err
