@@ -16,7 +16,6 @@ from fairsaoml.core.config import DrawingConfig, LearnerConfig
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Batch, Learner
-from fairsaoml.learners import aod as aod_module
 from fairsaoml.learners import cbce as cbce_module
 from fairsaoml.learners import fair_aogd, fair_glc, registry
 from fairsaoml.learners.aod import AODConfig
@@ -386,7 +385,7 @@ def follow_experts(
 def test_aod_agrees_with_its_update_rule_round_by_round(
     model: str, horizon: int | None, options: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aod_module, "FIRST_LEVELS", 2)  # so that storage grows within the test
+    monkeypatch.setattr(experts, "FIRST_LEVELS", 2)  # so that storage grows within the test
     config = AODConfig(model=model, horizon=horizon, **(SMALL | options))
     play = partial(aod_round, settings=(config.base, horizon, config.scale, config.radius))
     begin = partial(aod_start, base=config.base, horizon=horizon)

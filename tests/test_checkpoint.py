@@ -1,16 +1,20 @@
 """A checkpoint is exact, never half written, and the one before is there when it is damaged."""
 
 import json
+import shutil
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tiny
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import PrimalDual
 from fairsaoml.runs import checkpoint as module
 from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint
+from fairsaoml.runs.runner import resume
 
 
 def state_of(value):
@@ -155,3 +159,21 @@ def test_a_checkpoint_of_another_learner_is_no_checkpoint_of_this_one(folder):
     like = jax.eval_shape(lambda: {**state_of(1.0), "more": jnp.zeros(2)})
     with pytest.raises(RunError, match="no whole checkpoint"):
         load_checkpoint(folder, like)
+
+
+OLD_RUNS = Path(__file__).parent / "old_runs"  # stopped after five rounds, by 0.1.0 (schema 2)
+
+
+@pytest.mark.parametrize("learner", ["fairsaoml-live", "aod", "fair-glc"])
+def test_a_run_of_an_older_version_goes_on_as_if_it_had_never_stopped(learner, tmp_path):
+    shutil.copytree(OLD_RUNS / learner, tmp_path / "run")
+    resume(tmp_path / "run")
+    ours = tiny.records(tmp_path / "run")
+    theirs = [
+        json.loads(line) for line in (OLD_RUNS / learner / "whole.jsonl").read_text().splitlines()
+    ]
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], rel=1e-3)
+        assert one["dual"] == pytest.approx(other["dual"], rel=1e-2, abs=1e-4)
+        assert one["weights"] == pytest.approx(other["weights"], rel=1e-2, abs=1e-4)

@@ -7,8 +7,8 @@ import pytest
 
 from fairsaoml.core import prior
 from fairsaoml.core.primal_dual import move
-from fairsaoml.core.problem import balanced_loss
 from fairsaoml.core.prior import Prior
+from fairsaoml.core.problem import balanced_loss
 from fairsaoml.core.types import Batch
 
 

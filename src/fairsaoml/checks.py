@@ -109,12 +109,9 @@ class Subject:
 
         def one(state: State, turn: tuple) -> tuple[State, Seen]:
             round, batch = turn
-            scores, margins = (
-                self.learner.scores(state, batch.x),
-                self.learner.margins(state, batch.x),
-            )
-            key = round_key(0, round)
-            state, info = self.learner.step(key, round, state, batch)
+            scores = self.learner.scores(state, batch.x)
+            margins = self.learner.margins(state, batch.x)
+            state, info = self.learner.step(round_key(0, round), round, state, batch)
             return state, Seen(scores=scores, margins=margins, info=info)
 
         numbers = np.arange(1, ROUNDS + 1, dtype=np.int32)
@@ -280,8 +277,8 @@ def check_one_compilation_per_padding(subject: Subject) -> None:
     for padding in PADDINGS:
         for _ in subject.run_rounds(subject.step, batches(tasks(rounds=9), padding)):
             pass
-        found = subject.traces[padding]
-        subject.require(found == 1, f"compiled {found} times for rounds of one padded size")
+        times = subject.traces[padding]
+        subject.require(times == 1, f"compiled {times} times for rounds of one padded size")
 
 
 def check_same_key_same_result(subject: Subject) -> None:
@@ -349,14 +346,14 @@ def check_vmap_keeps_branches(subject: Subject) -> None:
     alone = cases(subject.learner.step, key, round, subject.first, batch)
     keys, states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (key, subject.first))
     vmapped = jax.vmap(subject.learner.step, in_axes=(0, None, 0, None))
-    found = cases(vmapped, keys, round, states, batch)
+    together = cases(vmapped, keys, round, states, batch)
     subject.require(
-        found[0] == alone[0],
-        f"vmapped over seeds, {found[0]} of {alone[0]} branches are left",
+        together[0] == alone[0],
+        f"vmapped over seeds, {together[0]} of {alone[0]} branches are left",
     )
     subject.require(
-        found[1] == alone[1],
-        f"vmapped over seeds, {found[1] - alone[1]} loops wait for the slowest seed",
+        together[1] == alone[1],
+        f"vmapped over seeds, {together[1] - alone[1]} loops wait for the slowest seed",
     )
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "choose",
     "combine",
     "credited",
+    "doubled",
     "draw",
     "draw_round",
     "mixture",
@@ -165,10 +166,13 @@ def room_for(config: IntervalConfig, round: int, levels: int) -> int:
     >>> room_for(IntervalConfig(base=2), 256, 8), room_for(IntervalConfig(base=2), 257, 8)
     (8, 16)
     """
-    if config.horizon is None:
-        while levels < intervals.levels_needed(round, config.base):
-            levels *= 2
-    return levels
+    needed = intervals.levels_needed(round, config.base)
+    return levels if config.horizon is not None else doubled(levels, needed)
+
+
+def doubled(levels: int, needed: int) -> int:
+    """`levels`, doubled until there are as many as needed."""
+    return levels if levels >= needed else doubled(2 * levels, needed)
 
 
 def widen(tree: Tree, room: int) -> Tree:

@@ -115,10 +115,12 @@ def largest_difference_interval(groups: Sequence[Share], level: float = 0.95) ->
     >>> print(f"{low:.4f} {high:.4f}")  # the third group may be like any of them, or quite other
     0.1705 1.0000
     """
-    found = [difference_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)]
+    intervals = [
+        difference_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)
+    ]
     return Interval(
-        low=max(max(0.0, low, -high) for low, high in found),
-        high=max(max(high, -low) for low, high in found),
+        low=max(max(0.0, low, -high) for low, high in intervals),
+        high=max(max(high, -low) for low, high in intervals),
     )
 
 
@@ -129,11 +131,11 @@ def smallest_ratio_interval(groups: Sequence[Share], level: float = 0.95) -> Int
     >>> print(f"{low:.4f} {high:.4f}")
     0.1398 0.3402
     """
-    found = [ratio_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)]
+    intervals = [ratio_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)]
     return Interval(
-        low=min(min(low, 1 / high) for low, high in found),
+        low=min(min(low, 1 / high) for low, high in intervals),
         # Where a pair may be equal, its ratio may be 1.
-        high=min(high if high < 1 else 1 / low if low > 1 else 1.0 for low, high in found),
+        high=min(high if high < 1 else 1 / low if low > 1 else 1.0 for low, high in intervals),
     )
 
 

@@ -79,10 +79,10 @@ def count(
     """Six counts for every level of every attribute; rows of a group never declared are `unseen`.
 
     >>> sex = Attribute(name="sex", levels=("f", "m"))
-    >>> found = count(y=[1, 0, 1], prediction=[1, 1, 0], group=[[0], [0], [1]], attributes=[sex])
-    >>> found["sex"]["f"]  # doctest: +NORMALIZE_WHITESPACE
+    >>> counts = count(y=[1, 0, 1], prediction=[1, 1, 0], group=[[0], [0], [1]], attributes=[sex])
+    >>> counts["sex"]["f"]  # doctest: +NORMALIZE_WHITESPACE
     Counts(rows=2, predicted_positive=2, y1_rows=1, true_positive=1, y0_rows=1, false_positive=1)
-    >>> found["sex"]["m"].true_positive
+    >>> counts["sex"]["m"].true_positive
     0
     """
     label, decision = _binary("label", y), _binary("prediction", prediction)
@@ -128,11 +128,11 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     group has fewer than `minimum_count` positive decisions.
 
     >>> half, all_of_them = Counts(4, 2, 2, 2, 2, 0), Counts(4, 4, 2, 2, 2, 2)
-    >>> found = figures({"sex": {"f": half, "m": all_of_them}}, minimum_count=1)
-    >>> found["accuracy"], found["dp_ratio"], found["eo_ratio_tpr"], found["eo_ratio"]
+    >>> round = figures({"sex": {"f": half, "m": all_of_them}}, minimum_count=1)
+    >>> round["accuracy"], round["dp_ratio"], round["eo_ratio_tpr"], round["eo_ratio"]
     (0.75, 0.5, 1.0, 0.0)
-    >>> found = figures({"sex": {"f": Counts(2, 0, 1, 0, 1, 0), "m": Counts(2, 0, 1, 0, 1, 0)}})
-    >>> print(found["dp_ratio"], "-", found["undefined"][0])
+    >>> round = figures({"sex": {"f": Counts(2, 0, 1, 0, 1, 0), "m": Counts(2, 0, 1, 0, 1, 0)}})
+    >>> print(round["dp_ratio"], "-", round["undefined"][0])
     None - dp_ratio of sex: 0/0, no positive decision on any row
     """
     # Every attribute counts the same rows, so any one of them knows the totals.
@@ -146,7 +146,7 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     insufficient = []
     parities = {}
     for attribute, levels in counts.items():
-        known = {level: found for level, found in levels.items() if level != UNSEEN}
+        known = {level: c for level, c in levels.items() if level != UNSEEN}
         parities[attribute], reasons = _parity(known)
         undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons]
         for rate in _RATES:
@@ -178,7 +178,7 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
 def counts_to_json(counts: GroupCounts) -> dict[str, Any]:
     """Counts as they stand in `rounds.jsonl`: plain dictionaries."""
     return {
-        attribute: {level: found._asdict() for level, found in levels.items()}
+        attribute: {level: six._asdict() for level, six in levels.items()}
         for attribute, levels in counts.items()
     }
 
@@ -186,7 +186,7 @@ def counts_to_json(counts: GroupCounts) -> dict[str, Any]:
 def counts_from_json(plain: Mapping[str, Mapping[str, Mapping[str, int]]]) -> GroupCounts:
     """The other way round."""
     return {
-        attribute: {level: Counts(**found) for level, found in levels.items()}
+        attribute: {level: Counts(**six) for level, six in levels.items()}
         for attribute, levels in plain.items()
     }
 
@@ -194,13 +194,13 @@ def counts_from_json(plain: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Gr
 def _parity(levels: Mapping[str, Counts]) -> tuple[dict[str, float | None], list[tuple[str, str]]]:
     """One attribute's ratios and difference, and (name, reason) of those that are None."""
     compared = {rate.ratio: _compare(levels, rate) for rate in _RATES}
-    found = {name: comparison.ratio for name, comparison in compared.items()}
-    found["dp_difference"] = compared["dp_ratio"].difference
-    found["eo_ratio"] = _lowest([found["eo_ratio_tpr"], found["eo_ratio_fpr"]])
+    parity = {name: comparison.ratio for name, comparison in compared.items()}
+    parity["dp_difference"] = compared["dp_ratio"].difference
+    parity["eo_ratio"] = _lowest([parity["eo_ratio_tpr"], parity["eo_ratio_fpr"]])
     reasons = [(name, comparison.reason) for name, comparison in compared.items()]
-    if found["dp_difference"] is None:
+    if parity["dp_difference"] is None:
         reasons.append(("dp_difference", compared["dp_ratio"].reason))
-    return found, [(name, reason) for name, reason in reasons if reason]
+    return parity, [(name, reason) for name, reason in reasons if reason]
 
 
 class _Comparison(NamedTuple):
@@ -213,10 +213,10 @@ def _compare(levels: Mapping[str, Counts], rate: _Rate) -> _Comparison:
     """A rate's lowest over its highest group, and highest minus lowest."""
     if len(levels) < 2:
         return _Comparison(reason="one group alone cannot be compared")
-    empty = [repr(level) for level, found in levels.items() if not getattr(found, rate.whole)]
+    empty = [repr(level) for level, c in levels.items() if not getattr(c, rate.whole)]
     if empty:
         return _Comparison(reason=f"no {rate.row} in {', '.join(empty)}")
-    rates = [getattr(found, rate.part) / getattr(found, rate.whole) for found in levels.values()]
+    rates = [getattr(c, rate.part) / getattr(c, rate.whole) for c in levels.values()]
     low, high = min(rates), max(rates)
     if not high:
         return _Comparison(difference=0.0, reason=f"0/0, no positive decision on any {rate.row}")
@@ -254,11 +254,11 @@ def _count_levels(
             f"declared), got {code.min()}..{code.max()}; encode groups with the stream's schema"
         )
     table = np.bincount(4 * code + cell, minlength=4 * slots).reshape(slots, 4)
-    found = {}
+    by_level = {}
     for level, (true_no, false_yes, false_no, true_yes) in zip(
         (*attribute.levels, UNSEEN), table.tolist(), strict=True
     ):
-        found[level] = Counts(
+        by_level[level] = Counts(
             rows=true_no + false_yes + false_no + true_yes,
             predicted_positive=false_yes + true_yes,
             y1_rows=false_no + true_yes,
@@ -266,9 +266,9 @@ def _count_levels(
             y0_rows=true_no + false_yes,
             false_positive=false_yes,
         )
-    if not found[UNSEEN].rows:
-        del found[UNSEEN]
-    return found
+    if not by_level[UNSEEN].rows:
+        del by_level[UNSEEN]
+    return by_level
 
 
 def _sum(counts: Iterable[Counts]) -> Counts:

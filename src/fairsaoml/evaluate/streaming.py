@@ -113,8 +113,8 @@ class StreamingMetric:
             if len(self._window) == self._window.maxlen:
                 self._counts = _less(self._counts, self._window[0])
             self._window.append(batch)
-        for group, found in batch.items():
-            self._counts[group] = _sum([self._counts.get(group, Counts()), found])
+        for group, counts in batch.items():
+            self._counts[group] = _sum([self._counts.get(group, Counts()), counts])
 
     def revert(self, y_true: Any, y_pred: Any, *, sensitive_features: Any) -> None:
         """Take rows out again that were taken in: all of them, or none of them and an error."""
@@ -198,16 +198,16 @@ class StreamingMetric:
         return [
             f"{name} {place}: {reason}"
             for name in self._metrics
-            for place, found in places.items()
-            if (reason := lacks(name, found))
+            for place, counts in places.items()
+            if (reason := lacks(name, counts))
         ]
 
     def figures(self, *, minimum_count: int = MINIMUM_COUNT) -> dict[str, Any]:
         """A round's figures (`evaluate.metrics.figures`), each sensitive column by itself."""
         margins: dict[str, dict[str, Counts]] = {column: {} for column in self._columns}
-        for group, found in self._counts.items():
+        for group, counts in self._counts.items():
             for column, value in zip(self._columns, map(str, group), strict=True):
-                margins[column][value] = _sum([margins[column].get(value, Counts()), found])
+                margins[column][value] = _sum([margins[column].get(value, Counts()), counts])
         return figures(margins, minimum_count=minimum_count)
 
     def difference_interval(
@@ -221,8 +221,8 @@ class StreamingMetric:
         >>> metric = StreamingMetric("selection_rate")
         >>> f, m = [1] * 9 + [0] * 1, [1] * 3 + [0] * 7
         >>> metric.update([0] * 20, f + m, sensitive_features=["f"] * 10 + ["m"] * 10)
-        >>> found = metric.difference_interval()
-        >>> print(f"{found.value:.2f}, between {found.low:.2f} and {found.high:.2f}")
+        >>> gap = metric.difference_interval()
+        >>> print(f"{gap.value:.2f}, between {gap.low:.2f} and {gap.high:.2f}")
         0.60, between 0.17 and 0.81
         """
         name, shares, undefined = self._compared(metric)
@@ -247,8 +247,8 @@ class StreamingMetric:
 
         >>> metric = StreamingMetric("selection_rate")
         >>> metric.update([0] * 5, [0] * 5, sensitive_features=list("ffmmm"))
-        >>> found = metric.ratio_interval()
-        >>> found.value, found.low, found.high, found.undefined
+        >>> gap = metric.ratio_interval()
+        >>> gap.value, gap.low, gap.high, gap.undefined
         (None, 0.0, 1.0, 'selection_rate: 0/0, no positives in any group')
         """
         name, shares, undefined = self._compared(metric)
@@ -386,8 +386,8 @@ def _sum(counts: Iterable[Counts]) -> Counts:
 def _less(counts: Mapping[Group, Counts], batch: Mapping[Group, Counts]) -> dict[Group, Counts]:
     """The counts without a batch that is in them."""
     left = dict(counts)
-    for group, found in batch.items():
-        rest = Counts(*map(sub, counts.get(group, Counts()), found))
+    for group, taken_out in batch.items():
+        rest = Counts(*map(sub, counts.get(group, Counts()), taken_out))
         # Six counts are four kinds of rows; none of the four can be fewer than none.
         missed, rejected = rest.y1_rows - rest.true_positive, rest.y0_rows - rest.false_positive
         if min(rest.true_positive, missed, rest.false_positive, rejected) < 0:

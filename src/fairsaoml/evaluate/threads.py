@@ -8,7 +8,7 @@ __all__ = ["one_thread"]
 def one_thread() -> None:
     """Let XLA compute on one thread, if it was not told otherwise.
 
-    Called by runs, wherever they are played, and never at import: it is read when JAX first
+    Called by runs, wherever they run, and never at import: it is read when JAX first
     computes. Split between two threads a large round takes half as long again
     (docs/performance.md), and workers that share a machine would be in each other's way.
     """

@@ -20,14 +20,14 @@ Reference: Zhang, Lu, Yang: Minimizing dynamic regret and adaptive regret simult
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml.core import intervals, weights
-from fairsaoml.core.config import DrawingConfig, integer, no_notions, number, optional, setting
-from fairsaoml.core.experts import FIRST_LEVELS
+from fairsaoml.core import experts, intervals, weights
+from fairsaoml.core.config import DrawingConfig, IntervalConfig, no_notions, number, setting
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
 
@@ -35,12 +35,10 @@ __all__ = ["AODConfig", "Credit", "aod"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AODConfig(DrawingConfig):
+class AODConfig(DrawingConfig, IntervalConfig):
     """Settings of AOD; the defaults are the same for every stream."""
 
     constraints: str = no_notions()
-    base: int = setting(2, integer(2), "interval lengths are its powers")
-    horizon: int | None = setting(None, optional(integer(1)), "number of rounds, if it is known")
     scale: float = setting(0.5, number(0), "S / G: step of an interval of one round")
 
 
@@ -53,21 +51,16 @@ class Credit(NamedTuple):
 
 def aod(problem: Problem, config: AODConfig) -> Learner:
     """The learner `aod`."""
-    base, horizon = config.base, config.horizon
-
-    def lengths(levels: int) -> Int[Array, "level"]:
-        return jnp.asarray(intervals.lengths(levels, base), jnp.int32)
 
     def present(round: Int[Array, ""], levels: int) -> Presence:
-        if horizon is not None:
-            return jnp.ones(levels, bool)
-        return intervals.is_present(round, lengths(levels))
+        return experts.roll_call(config, round, levels).present
 
     def starts(round: Int[Array, ""], levels: int) -> Presence:
-        return present(round, levels) & intervals.is_start(round, lengths(levels))
+        return experts.roll_call(config, round, levels).awake
 
     def steps(round: Int[Array, ""], levels: int) -> PerLevel:
-        return config.scale / jnp.sqrt(lengths(levels).astype(jnp.float32))
+        lengths = jnp.asarray(intervals.lengths(levels, config.base), jnp.float32)
+        return config.scale / jnp.sqrt(lengths)
 
     def no_credit(levels: int) -> Credit:
         return Credit(regret=jnp.zeros(levels), abs_regret=jnp.zeros(levels))
@@ -81,17 +74,12 @@ def aod(problem: Problem, config: AODConfig) -> Learner:
     def weigh(round: Int[Array, ""], credit: Credit, present: Presence) -> PerLevel:
         return weights.ada_normal_hedge(*credit, present, printed=False)
 
-    def levels_needed(round: int) -> int:
-        if horizon is not None:
-            return intervals.level_count(horizon, base)
-        return intervals.levels_needed(round, base)
-
     return averaged(
         problem,
         config,
         Averaging(
-            storage=FIRST_LEVELS if horizon is None else levels_needed(horizon),
-            levels_needed=levels_needed,
+            storage=experts.storage(config),
+            room=partial(experts.room_for, config),
             present=present,
             starts=starts,
             steps=steps,

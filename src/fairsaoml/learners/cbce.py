@@ -38,7 +38,7 @@ from fairsaoml.core.config import (
     optional,
     setting,
 )
-from fairsaoml.core.experts import FIRST_LEVELS
+from fairsaoml.core.experts import FIRST_LEVELS, doubled
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.core.weights import Wagers
 from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
@@ -91,7 +91,7 @@ def cbce(problem: Problem, config: CBCEConfig) -> Learner:
         config,
         Averaging(
             storage=FIRST_LEVELS if horizon is None else needed(horizon + 1),
-            levels_needed=needed,
+            room=lambda round, levels: doubled(levels, needed(round)),
             present=present,
             starts=starts,
             steps=steps,

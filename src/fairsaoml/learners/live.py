@@ -69,12 +69,12 @@ def live(problem: Problem, config: LiveConfig) -> Learner:
     def adapt(pairs: Expert, samples: Buffer, support: Batch, deployed: Deployed) -> Expert:
         uncertain = uncertainty(problem, support)
 
-        def once(learning: Expert, _: None) -> tuple[Expert, None]:
-            return jax.vmap(
-                lambda one: take_step(problem, config, one, support, deployed, uncertain)
-            )(learning), None
+        def once(expert: Expert) -> Expert:
+            return take_step(problem, config, expert, support, deployed, uncertain)
 
-        return jax.lax.scan(once, pairs, None, length=config.meta_iterations)[0]
+        return jax.lax.fori_loop(
+            0, config.meta_iterations, lambda _, all: jax.vmap(once)(all), pairs
+        )
 
     return mixture_of(
         problem,
@@ -104,11 +104,11 @@ def learn(
         uncertain = uncertainty(problem, buffers.everything(draws.samples))
         deck = buffers.deal(*draws, sizes)
 
-        def iterate(expert: Expert, iteration: Array) -> tuple[Expert, None]:
+        def once(iteration: Array, expert: Expert) -> Expert:
             rows = buffers.take_support(deck, iteration, sizes)
-            return take_step(problem, config, expert, rows, deployed, uncertain), None
+            return take_step(problem, config, expert, rows, deployed, uncertain)
 
-        return jax.lax.scan(iterate, expert, jnp.arange(config.meta_iterations))[0]
+        return jax.lax.fori_loop(0, config.meta_iterations, once, expert)
 
     return experts.of_those_present(present_count, learn_one, pairs, draws)
 

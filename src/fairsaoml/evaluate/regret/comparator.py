@@ -48,7 +48,7 @@ Ints = NDArray[np.int64]
 
 
 class Rounds(NamedTuple):
-    """All rounds of a game as the linear comparator sees them; the last parameter is the bias."""
+    """All rounds of a run as the linear comparator sees them; the last parameter is the bias."""
 
     x: Floats  # (row, parameter), round after round, ones last
     y: Floats  # (row,)
@@ -202,8 +202,8 @@ def best_models(
         reference = _reference(rounds, starts, length, guess)
 
         def part(at: int) -> tuple[Floats, ...]:
-            mine = slice(at, at + size)
-            return _solved(rounds, starts[mine], length, guess[mine], radius, reference, tolerance)
+            some = slice(at, at + size)
+            return _solved(rounds, starts[some], length, guess[some], radius, reference, tolerance)
 
         parts = list(pool.map(part, range(0, len(starts), size)))
     joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
@@ -351,20 +351,22 @@ def _certify(
     pulled = np.einsum("wtc,wtcp->wp", model.signed, limits.terms)
     price = np.abs(model.signed).max(axis=1, initial=0.0)
     loss, bound, rest = np.zeros(len(starts)), np.zeros(len(starts)), pulled.copy()
-    for mine, rows, inside in _blocks(rounds, starts, length):
+    for windows, rows, inside in _blocks(rounds, starts, length):
         x, y, offset = rounds.x[rows], rounds.y[rows, None], rounds.offset[rows, None]
         weight = rounds.weight[rows, None] * inside
-        score = x @ points[mine].T + offset
+        score = x @ points[windows].T + offset
         chance = _sigmoid(score)
-        loss[mine] += (weight * (_softplus(score) - y * score)).sum(axis=0)
+        loss[windows] += (weight * (_softplus(score) - y * score)).sum(axis=0)
         curvature = np.where(
-            own[mine],
+            own[windows],
             chance * (1 - chance),
             (reference.curvature[rows] / rounds.weight[rows])[:, None],
         )
-        chance = np.clip(chance + curvature * (x @ (model.point[mine] - points[mine]).T), 0.0, 1.0)
-        bound[mine] += (weight * ((chance - y) * offset + _entropy(chance))).sum(axis=0)
-        rest[mine] += (weight * (chance - y)).T @ x
+        chance = np.clip(
+            chance + curvature * (x @ (model.point[windows] - points[windows]).T), 0.0, 1.0
+        )
+        bound[windows] += (weight * ((chance - y) * offset + _entropy(chance))).sum(axis=0)
+        rest[windows] += (weight * (chance - y)).T @ x
     radius = FAR if limits.radius is None else limits.radius
     return loss, bound - (price * limits.most).sum(axis=1) - radius * np.linalg.norm(rest, axis=1)
 
@@ -378,27 +380,27 @@ def _blocks(
     """
     block = int(np.clip(length // 2, 4, BLOCK))
     for at in range(0, len(starts), block):
-        mine = slice(at, min(at + block, len(starts)))
-        low, high = rounds.first[starts[mine]], rounds.first[starts[mine] + length]
+        windows = slice(at, min(at + block, len(starts)))
+        low, high = rounds.first[starts[windows]], rounds.first[starts[windows] + length]
         end = int(high.max())
         for begin in range(int(low.min()), end, CHUNK):
             rows = slice(begin, min(begin + CHUNK, end))
             if rows.start >= low.max() and rows.stop <= high.min():
-                yield mine, rows, 1.0
+                yield windows, rows, 1.0
             else:
                 place = np.arange(rows.start, rows.stop)[:, None]
-                yield mine, rows, ((place >= low) & (place < high)).astype(np.float64)
+                yield windows, rows, ((place >= low) & (place < high)).astype(np.float64)
 
 
 def _gradients(rounds: Rounds, starts: Ints, length: int, points: Floats) -> Floats:
     """Gradient of each window's summed loss at its own point: (window, parameter)."""
     gradient = np.zeros_like(points)
-    for mine, rows, inside in _blocks(rounds, starts, length):
+    for windows, rows, inside in _blocks(rounds, starts, length):
         x = rounds.x[rows]
-        error = _sigmoid(x @ points[mine].T + rounds.offset[rows, None])
+        error = _sigmoid(x @ points[windows].T + rounds.offset[rows, None])
         error -= rounds.y[rows, None]
         error *= rounds.weight[rows, None] * inside
-        gradient[mine] += error.T @ x
+        gradient[windows] += error.T @ x
     return gradient
 
 

@@ -64,13 +64,13 @@ def fit_pool(
     deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
     key = jax.random.key(seed)
     models = jax.jit(lambda *of: _fit(problem, radius, key, *of))(batches, deployed, places)
-    judge = jax.jit(lambda one, turn: jax.vmap(lambda m: _judge(problem, m, *turn))(one))
-    found = [
-        judge(models, jax.tree.map(lambda leaf: leaf[t], (batches, deployed)))  # noqa: B023
+    measure = jax.jit(lambda models, turn: jax.vmap(lambda m: _measure(problem, m, *turn))(models))
+    by_round = [
+        measure(models, jax.tree.map(lambda leaf: leaf[t], (batches, deployed)))  # noqa: B023
         for t in range(len(tasks))
     ]
-    loss = np.stack([np.asarray(f, np.float64) for f, _ in found], axis=-1)
-    violation = np.stack([np.asarray(g, np.float64) for _, g in found], axis=2)
+    loss = np.stack([np.asarray(f, np.float64) for f, _ in by_round], axis=-1)
+    violation = np.stack([np.asarray(g, np.float64) for _, g in by_round], axis=2)
     return Pool(
         loss=loss.reshape(-1, len(tasks)),
         violation=violation.reshape(-1, len(tasks), violation.shape[-1]),
@@ -106,13 +106,13 @@ def _window_sums(values: Floats, length: int) -> Floats:
 
 def _places(rounds: int, windows: Sequence[int]) -> Any:
     """First round and length of the windows that models are fitted on: each half overlapped."""
-    found = [
+    places = [
         (start, length)
         for length in windows
         for start in sorted({*range(0, rounds - length + 1, max(1, length // 2)), rounds - length})
     ]
-    stride = -(-len(found) // MOST_WINDOWS)
-    return jnp.asarray(found[::stride], jnp.int32)
+    stride = -(-len(places) // MOST_WINDOWS)
+    return jnp.asarray(places[::stride], jnp.int32)
 
 
 def _fit(
@@ -175,16 +175,24 @@ def _fit(
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), fitted)
 
 
-def _judge(
+def _measure(
     problem: Problem, params: Params, batch: Batch, deployed: tuple[Array, Array]
 ) -> tuple[Float[Array, "share"], Float[Array, "share constraint"]]:
     """Loss and violations of a model in a round, for every share of its scores."""
     scores = problem.model.scores(params, batch.x)
-    last = params if isinstance(params, dict) else params[-1]
-    bias = jnp.sum(last["bias"])
+    bias = _bias(problem, params)
 
     def with_share(share: Array) -> tuple[Array, Array]:
         scaled = bias + share * (scores - bias) + deployed[0]
         return loss_and_violation(problem, scaled, scaled - deployed[1], batch)
 
     return jax.vmap(with_share)(jnp.asarray(SHARES, jnp.float32))
+
+
+def _bias(problem: Problem, params: Params) -> Float[Array, ""]:
+    """The last layer's bias, where a model has one by that name; else its logit of a zero row."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    biases = [leaf for path, leaf in leaves if jax.tree_util.keystr(path).endswith("['bias']")]
+    if biases:
+        return jnp.sum(biases[-1])
+    return problem.model.scores(params, jnp.zeros((1, len(problem.schema.features))))[0]

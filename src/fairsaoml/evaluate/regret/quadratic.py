@@ -51,8 +51,8 @@ def minimise(hessian: Floats, linear: Floats, limits: Limits, tolerance: float) 
     """Solve all programs until complementarity is below `tolerance` (in units of the objective).
 
     >>> limits = Limits(terms=np.ones((1, 1, 1, 1)), most=np.ones((1, 1)), radius=None)
-    >>> found = minimise(np.ones((1, 1, 1)), np.array([[-3.0]]), limits, 1e-9)  # min (x - 3)^2 / 2
-    >>> found.point.round(6).tolist(), found.price.round(6).tolist()  # |x| <= 1; pulls by 2
+    >>> best = minimise(np.ones((1, 1, 1)), np.array([[-3.0]]), limits, 1e-9)  # min (x - 3)^2 / 2
+    >>> best.point.round(6).tolist(), best.price.round(6).tolist()  # |x| <= 1; pulls by 2
     ([[1.0]], [[2.0]])
     """
     count, rounds, constraints, size = limits.terms.shape

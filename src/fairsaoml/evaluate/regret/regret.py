@@ -1,4 +1,4 @@
-"""Regret on windows of time: FairSAR (Eq. 4), SAR (Eq. 3) and static regret (Eq. 2) of a game.
+"""Regret on windows of time: FairSAR (Eq. 4), SAR (Eq. 3) and static regret (Eq. 2) of a run.
 
     FairSAR(T, tau) = max over [s, s+tau-1] of  sum_t f_t(theta_t) - min_theta sum_t f_t(theta),
 
@@ -117,8 +117,8 @@ def played_series(
     lines: Iterable[Mapping[str, Any]], seed: int, *, adapted: bool = False
 ) -> LossSeries:
     """One seed's journal as series; an empty task is charged nothing (D20)."""
-    mine = sorted((line for line in lines if line["seed"] == seed), key=lambda li: li["round"])
-    figures = [(line["adapted"] or {}) if adapted else line for line in mine]
+    of_seed = sorted((line for line in lines if line["seed"] == seed), key=lambda li: li["round"])
+    figures = [(line["adapted"] or {}) if adapted else line for line in of_seed]
     if any("loss" not in line for line in figures):
         raise DataError(
             "expected loss and violation of the adapted scores in the journal, got none; "
@@ -140,17 +140,17 @@ def largest_regret(loss: Floats, best: Comparators) -> Regret:
 
 
 def windowed_violation(
-    played: Sequence[LossSeries], constraints: Sequence[str], window: int
+    series: Sequence[LossSeries], constraints: Sequence[str], window: int
 ) -> dict[str, dict[str, Any]]:
     """The largest sum of each violation over windows of a length, as figures over seeds."""
     return {
-        name: _figure([worst(one.violation[:, i].tolist(), window) for one in played])
+        name: _figure([worst(one.violation[:, i].tolist(), window) for one in series])
         for i, name in enumerate(constraints)
     }
 
 
 def regret(
-    played: Sequence[LossSeries],
+    series: Sequence[LossSeries],
     passes: Callable[[int], Sequence[Task]],
     problem: Problem,
     config: Mapping[str, Any],
@@ -168,7 +168,7 @@ def regret(
     a fixed model and does not adapt; G_t of a comparator is the learner's own affair and makes
     the problem one that cannot be solved.
     """
-    rounds = len(played[0].loss)
+    rounds = len(series[0].loss)
     lengths = sorted({*windows, rounds})
     solvers: list[_Solver] = []
     for i, seed in enumerate(seeds):
@@ -181,22 +181,22 @@ def regret(
     total = len({id(solver) for solver in solvers}) * sum(rounds - n + 1 for n in lengths)
     done, entries = 0, {}
     for length in lengths:
-        found = []
+        solved = []
         for solver in solvers:
             if length not in solver.solved:
                 solver.solve(length)
                 done += rounds - length + 1
                 on_progress(done, total)
-            found.append(solver.solved[length])
+            solved.append(solver.solved[length])
         entries[length] = {
             "window": length,
             "fair_regret": _figure(
-                [largest_regret(p.loss, f.fair) for p, f in zip(played, found, strict=True)]
+                [largest_regret(p.loss, f.fair) for p, f in zip(series, solved, strict=True)]
             ),
             "regret": _figure(
-                [largest_regret(p.loss, f.free) for p, f in zip(played, found, strict=True)]
+                [largest_regret(p.loss, f.free) for p, f in zip(series, solved, strict=True)]
             ),
-            "violation": windowed_violation(played, [c.name for c in problem.constraints], length),
+            "violation": windowed_violation(series, [c.name for c in problem.constraints], length),
             "proven": proven_growth(rounds, length)._asdict(),
         }
     return {
@@ -210,7 +210,7 @@ def regret(
     }
 
 
-class _Found(NamedTuple):
+class _Solved(NamedTuple):
     fair: Comparators
     free: Comparators
 
@@ -228,9 +228,9 @@ class _Solver:
     ) -> None:
         self.linear = config["model"] == "logistic"
         self.convex = self.linear and (config["score"] == "logit" or not problem.constraints)
-        self.solved: dict[int, _Found] = {}
+        self.solved: dict[int, _Solved] = {}
         self._radius = config["radius"]
-        self._last: _Found | None = None
+        self._last: _Solved | None = None
         if self.linear:
             self._rounds = linear_rounds(tasks, problem, config, scored)
         if not self.convex:
@@ -242,7 +242,7 @@ class _Solver:
 
     def solve(self, length: int) -> None:
         fair, free = (self._best(length, fair=fair) for fair in (True, False))
-        self.solved[length] = self._last = _Found(fair=fair, free=free)
+        self.solved[length] = self._last = _Solved(fair=fair, free=free)
 
     def _best(self, length: int, *, fair: bool) -> Comparators:
         if not (self.convex or (self.linear and not fair)):
@@ -254,10 +254,10 @@ class _Solver:
 def _said(solvers: Sequence[_Solver], config: Mapping[str, Any]) -> dict[str, Any]:
     """What is guaranteed of the comparators, in words and numbers."""
     first = solvers[0]
-    found = [one for solver in solvers for one in solver.solved.values()]
-    exact = [f.free for f in found if first.linear] + [f.fair for f in found if first.convex]
+    solved = [one for solver in solvers for one in solver.solved.values()]
+    exact = [f.free for f in solved if first.linear] + [f.fair for f in solved if first.convex]
     gap = max((float(best.gap.max()) for best in exact), default=None)
-    excess = max(max(float(f.fair.violation.max(initial=0.0)), 0.0) for f in found)
+    excess = max(max(float(f.fair.violation.max(initial=0.0)), 0.0) for f in solved)
     models = 0 if first.convex else len(first.pool.loss)
     words = EXACT if first.convex else HALF_EXACT if first.linear else APPROXIMATE
     return {
@@ -282,10 +282,10 @@ def _held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
     return [rows[: len(task.y)] for rows, task in zip(held, tasks, strict=True)]
 
 
-def _figure(found: Sequence[Any]) -> dict[str, Any]:
+def _figure(of_seeds: Sequence[Any]) -> dict[str, Any]:
     """Seeds in one figure; `rounds` are those of the worst seed's worst window."""
-    values = [float(one[0]) for one in found]
-    top = found[int(np.argmax(values))]
+    values = [float(one[0]) for one in of_seeds]
+    top = of_seeds[int(np.argmax(values))]
     return {
         "mean": float(np.mean(values)),
         "low": min(values),

@@ -37,7 +37,7 @@ class WorstWindows:
     >>> seen = WorstWindows()
     >>> for violation in (0.1, -0.3, 0.2, 0.3):
     ...     seen.add([violation])
-    >>> {length: found[0].total for length, found in seen.worst().items()}
+    >>> {length: windows[0].total for length, windows in seen.worst().items()}
     {1: 0.3, 2: 0.5, 4: 0.3}
     >>> seen.worst()[2][0].first
     3
@@ -73,8 +73,8 @@ class WorstWindows:
     def worst(self) -> dict[int, list[Worst]]:
         """By length: the worst window of each constraint, the first one if several are."""
         return {
-            length: [w._replace(total=round(w.total, 12)) for w in found]
-            for length, found in self._worst.items()
+            length: [w._replace(total=round(w.total, 12)) for w in windows]
+            for length, windows in self._worst.items()
         }
 
 
@@ -85,9 +85,9 @@ def worst(values: Sequence[float], length: int) -> Worst:
     Worst(total=0.5, first=3, last=4)
     """
     total = sum(values[:length])
-    found = Worst(total, 1, length)
+    largest = Worst(total, 1, length)
     for last in range(length, len(values)):
         total += values[last] - values[last - length]
-        if total > found.total:
-            found = Worst(total, last - length + 2, last + 1)
-    return found
+        if total > largest.total:
+            largest = Worst(total, last - length + 2, last + 1)
+    return largest

@@ -35,7 +35,7 @@ class Averaging(NamedTuple):
     """What such a learner decides for itself: the cover, the steps and the weights."""
 
     storage: int  # levels to begin with
-    levels_needed: Callable[[int], int]  # by round
+    room: Callable[[int, int], int]  # levels of storage for a round, given those there are
     present: Callable[[Round, int], Presence]  # whose interval contains the round, of so many
     starts: Callable[[Round, int], Presence]  # whose interval starts with it
     steps: Callable[[Round, int], PerLevel]  # of each expert's descent in the round
@@ -70,10 +70,10 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
     def adapt(round: Round, state: State, support: Batch, deployed: Deployed) -> State:
         steps = averaging.steps(round, state.weights.shape[0])
 
-        def once(primal: Params, _: None) -> tuple[Params, None]:
-            return descend(problem, config, primal, support, steps), None
+        def once(_: int, primal: Params) -> Params:
+            return descend(problem, config, primal, support, steps)
 
-        primal, _ = jax.lax.scan(once, state.primal, None, length=config.meta_iterations)
+        primal = jax.lax.fori_loop(0, config.meta_iterations, once, state.primal)
         return state._replace(primal=primal)
 
     def ready_for_next(round: Round, state: State) -> State:
@@ -105,9 +105,8 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         )
 
     def grow(state: State, round: int) -> State:
-        levels = room = state.weights.shape[0]
-        while room < averaging.levels_needed(round + 1):  # whose experts this round's step makes
-            room *= 2
+        levels = state.weights.shape[0]
+        room = averaging.room(round + 1, levels)  # whose experts this round's step makes
         if room == levels:
             return state
         primal, credit, share = experts.widen((state.primal, state.credit, state.weights), room)
@@ -154,11 +153,11 @@ def learn(
 ) -> Params:
     """Every expert descends the loss of every draw, with its own step size."""
 
-    def once(primal: Params, iteration: Int[Array, ""]) -> tuple[Params, None]:
+    def once(iteration: Int[Array, ""], primal: Params) -> Params:
         rows = buffers.take_support(deck, iteration, Sizes(config.support))
-        return descend(problem, config, primal, rows, steps), None
+        return descend(problem, config, primal, rows, steps)
 
-    return jax.lax.scan(once, primal, jnp.arange(config.meta_iterations))[0]
+    return jax.lax.fori_loop(0, config.meta_iterations, once, primal)
 
 
 def descend(

@@ -6,7 +6,6 @@ What is open is the move: how theta and lambda go from one draw to the next.
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from fairsaoml.core import buffers, experts
@@ -29,10 +28,10 @@ def one_pair(problem: Problem, config: DrawingConfig, move: Move) -> Learner:
     def adapt(
         round: Int[Array, ""], pair: PrimalDual, support: Batch, deployed: Deployed
     ) -> PrimalDual:
-        def once(pair: PrimalDual, _: None) -> tuple[PrimalDual, None]:
-            return move(round, pair, support, deployed), None
+        def once(_: int, pair: PrimalDual) -> PrimalDual:
+            return move(round, pair, support, deployed)
 
-        return jax.lax.scan(once, pair, None, length=config.meta_iterations)[0]
+        return jax.lax.fori_loop(0, config.meta_iterations, once, pair)
 
     def step(
         key: Key, round: Int[Array, ""], pair: PrimalDual, batch: Batch, deployed: Deployed
@@ -61,8 +60,8 @@ def learn(
 ) -> PrimalDual:
     """`meta_iterations` moves, each on its own draw of this round's rows."""
 
-    def once(pair: PrimalDual, iteration: Int[Array, ""]) -> tuple[PrimalDual, None]:
+    def once(iteration: Int[Array, ""], pair: PrimalDual) -> PrimalDual:
         rows = buffers.take_support(deck, iteration, Sizes(config.support))
-        return move(round, pair, rows, deployed), None
+        return move(round, pair, rows, deployed)
 
-    return jax.lax.scan(once, pair, jnp.arange(config.meta_iterations))[0]
+    return jax.lax.fori_loop(0, config.meta_iterations, once, pair)
