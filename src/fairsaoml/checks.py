@@ -8,7 +8,6 @@ held to 1e-5 over five rounds, integers exactly; the same program with the same 
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -65,7 +64,7 @@ class Subject:
 
     def __init__(self, name: str, entry: Entry, horizon: int | None = HORIZON) -> None:
         self.name, self.entry = name, entry
-        rules = {item.name: item.metadata["rule"] for item in fields(entry.config)}
+        rules = {name: item.metadata["rule"] for name, item in entry.settings.items()}
         settings = {**SMALL, "horizon": horizon}
         self.config = entry.config.from_dict(
             {k: v for k, v in settings.items() if k in rules and rules[k].holds(v)}

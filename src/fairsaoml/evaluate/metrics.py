@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
+from fairsaoml.evaluate.shares import RATES, Counts, Rate, incomparable
 
 __all__ = [
     "FIGURES",
@@ -43,34 +44,15 @@ FIGURES = (
 )
 
 
-class Counts(NamedTuple):
-    """All that is ever needed to know of a group's decisions."""
-
-    rows: int = 0
-    predicted_positive: int = 0
-    y1_rows: int = 0
-    true_positive: int = 0
-    y0_rows: int = 0
-    false_positive: int = 0
-
-
 GroupCounts = Mapping[str, Mapping[str, Counts]]  # attribute -> level -> counts
 
 
-class _Rate(NamedTuple):
-    """A share of positive decisions that fairness compares between groups."""
-
-    ratio: str  # the figure it becomes
-    part: str
-    whole: str
-    row: str  # one of the whole, in words
-
-
-_RATES = (
-    _Rate(ratio="dp_ratio", part="predicted_positive", whole="rows", row="row"),
-    _Rate(ratio="eo_ratio_tpr", part="true_positive", whole="y1_rows", row="row with y = 1"),
-    _Rate(ratio="eo_ratio_fpr", part="false_positive", whole="y0_rows", row="row with y = 0"),
-)
+# The rates that fairness compares between groups, by the figure that each becomes.
+_RATIOS = {
+    "dp_ratio": RATES["selection_rate"],
+    "eo_ratio_tpr": RATES["true_positive_rate"],
+    "eo_ratio_fpr": RATES["false_positive_rate"],
+}
 
 
 def count(
@@ -149,12 +131,12 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
         known = {level: c for level, c in levels.items() if level != UNSEEN}
         parities[attribute], reasons = _parity(known)
         undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons]
-        for rate in _RATES:
-            few = [repr(lv) for lv, c in known.items() if getattr(c, rate.part) < minimum_count]
-            if few and parities[attribute][rate.ratio] is not None:
+        for name, rate in _RATIOS.items():
+            few = [repr(level) for level, c in known.items() if rate.share(c).part < minimum_count]
+            if few and parities[attribute][name] is not None:
                 who = ", ".join(few)
                 insufficient.append(
-                    f"{rate.ratio} of {attribute}: fewer than {minimum_count} positives in {who}"
+                    f"{name} of {attribute}: fewer than {minimum_count} positives in {who}"
                 )
 
     def worst(name: str) -> float | None:
@@ -193,7 +175,7 @@ def counts_from_json(plain: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Gr
 
 def _parity(levels: Mapping[str, Counts]) -> tuple[dict[str, float | None], list[tuple[str, str]]]:
     """One attribute's ratios and difference, and (name, reason) of those that are None."""
-    compared = {rate.ratio: _compare(levels, rate) for rate in _RATES}
+    compared = {name: _compare(levels, rate) for name, rate in _RATIOS.items()}
     parity = {name: comparison.ratio for name, comparison in compared.items()}
     parity["dp_difference"] = compared["dp_ratio"].difference
     parity["eo_ratio"] = _lowest([parity["eo_ratio_tpr"], parity["eo_ratio_fpr"]])
@@ -209,14 +191,13 @@ class _Comparison(NamedTuple):
     reason: str = ""  # why the ratio is None
 
 
-def _compare(levels: Mapping[str, Counts], rate: _Rate) -> _Comparison:
+def _compare(levels: Mapping[str, Counts], rate: Rate) -> _Comparison:
     """A rate's lowest over its highest group, and highest minus lowest."""
-    if len(levels) < 2:
-        return _Comparison(reason="one group alone cannot be compared")
-    empty = [repr(level) for level, c in levels.items() if not getattr(c, rate.whole)]
-    if empty:
-        return _Comparison(reason=f"no {rate.row} in {', '.join(empty)}")
-    rates = [getattr(c, rate.part) / getattr(c, rate.whole) for c in levels.values()]
+    shares = {level: rate.share(counts) for level, counts in levels.items()}
+    reason = incomparable(shares, rate)
+    if reason:
+        return _Comparison(reason=reason)
+    rates = [share.rate for share in shares.values()]
     low, high = min(rates), max(rates)
     if not high:
         return _Comparison(difference=0.0, reason=f"0/0, no positive decision on any {rate.row}")

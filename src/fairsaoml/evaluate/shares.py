@@ -5,13 +5,23 @@ NaN. `lacks` says where one of them was needed.
 """
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.confidence import Share
-from fairsaoml.evaluate.metrics import Counts
 
-__all__ = ["METRICS", "ODDS", "RATES", "Rate", "lacks", "metric_of"]
+__all__ = ["METRICS", "ODDS", "RATES", "Counts", "Rate", "incomparable", "lacks", "metric_of"]
+
+
+class Counts(NamedTuple):
+    """All that is ever needed to know of a group's decisions."""
+
+    rows: int = 0
+    predicted_positive: int = 0
+    y1_rows: int = 0
+    true_positive: int = 0
+    y0_rows: int = 0
+    false_positive: int = 0
 
 
 class Rate(NamedTuple):
@@ -56,6 +66,18 @@ RATES = {
 RECALLS = ("true_positive_rate", "true_negative_rate")  # balanced accuracy is their mean
 ODDS = ("true_positive_rate", "false_positive_rate")  # equalized odds compares both
 METRICS = (*RATES, "balanced_accuracy", "count")
+
+
+def incomparable(shares: Mapping[Any, Share], rate: Rate) -> str:
+    """Why groups' shares cannot be compared; empty where they can.
+
+    >>> incomparable({"f": Share(1, 2), "m": Share(0, 0)}, RATES["selection_rate"])
+    "no row in 'm'"
+    """
+    if len(shares) < 2:
+        return "one group alone cannot be compared"
+    empty = [repr(group) for group, share in shares.items() if not share.whole]
+    return f"no {rate.row} in {', '.join(empty)}" if empty else ""
 
 
 def metric_of(name: str, counts: Counts) -> float:

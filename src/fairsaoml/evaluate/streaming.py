@@ -34,8 +34,8 @@ from fairsaoml.evaluate.confidence import (
     largest_difference_interval,
     smallest_ratio_interval,
 )
-from fairsaoml.evaluate.metrics import MINIMUM_COUNT, Counts, count, figures
-from fairsaoml.evaluate.shares import METRICS, ODDS, RATES, lacks, metric_of
+from fairsaoml.evaluate.metrics import MINIMUM_COUNT, count, figures
+from fairsaoml.evaluate.shares import METRICS, ODDS, RATES, Counts, incomparable, lacks, metric_of
 from fairsaoml.streams.table.sensitive import sensitive_columns
 
 __all__ = ["METRICS", "GapInterval", "StreamingMetric"]
@@ -337,7 +337,7 @@ class StreamingMetric:
             return ask(self._metrics[0])
         return _pandas().Series({name: ask(name) for name in self._metrics})
 
-    def _compared(self, metric: str | None) -> tuple[str, dict[Group, Share], str]:
+    def _compared(self, metric: str | None) -> tuple[str, dict[Any, Share], str]:
         """A rate's name, its shares by group seen, and why they cannot be compared, if so."""
         if metric is None and len(self._metrics) == 1:
             metric = self._metrics[0]
@@ -346,15 +346,12 @@ class StreamingMetric:
                 f"expected a rate for an interval, got {metric!r}; known: {', '.join(RATES)}"
             )
         rate = RATES[metric]
-        shares = {group: rate.share(self._counts[group]) for group in _in_order(self._counts)}
-        empty = [repr(_shown(group)) for group, share in shares.items() if not share.whole]
-        if len(shares) < 2:
-            return metric, shares, "one group alone cannot be compared"
-        return metric, shares, f"no {rate.row} in {', '.join(empty)}" if empty else ""
+        shares = {group: rate.share(counts) for group, counts in self.counts.items()}
+        return metric, shares, incomparable(shares, rate)
 
 
 def _interval(
-    interval: Callable[[list[Share], float], Interval], shares: Mapping[Group, Share], level: float
+    interval: Callable[[list[Share], float], Interval], shares: Mapping[Any, Share], level: float
 ) -> Interval:
     """An interval for a gap; of fewer than two groups nothing can be said."""
     return interval(list(shares.values()), level) if len(shares) > 1 else Interval(0.0, 1.0)
@@ -366,10 +363,10 @@ def _gap_interval(
     value: float | None,
     undefined: str,
     interval: Interval,
-    few: list[Group],
+    few: list[Any],
     fewer: str,
 ) -> GapInterval:
-    who = ", ".join(repr(_shown(group)) for group in few)
+    who = ", ".join(map(repr, few))
     return GapInterval(
         value=value,
         low=interval.low,
