@@ -13,7 +13,7 @@ from benchmarks.measure import Measured
 from fairsaoml.core.errors import FairSAOMLError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.runs.files import write_json, write_text
+from fairsaoml.files import write_json, write_text
 
 MODULES = (
     "against_torch",

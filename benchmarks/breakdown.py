@@ -22,9 +22,9 @@ from fairsaoml.core.buffers import Sizes
 from fairsaoml.core.prior import deployed
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
+from fairsaoml.files import write_text
 from fairsaoml.learners import live
 from fairsaoml.learners.families import mixture
-from fairsaoml.runs.files import write_text
 
 KIND = "fairsaoml-live"
 TURNS = 40

@@ -11,8 +11,8 @@ from statistics import stdev
 from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.metrics import GroupCounts, add, counts_from_json, figures
+from fairsaoml.files import read_json
 from fairsaoml.report.reading import Run, read_run
-from fairsaoml.runs.files import read_json
 
 __all__ = ["DETAILS", "MEASURES", "Row", "peers_of", "quality", "quality_text"]
 

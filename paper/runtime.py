@@ -14,7 +14,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.runs.files import read_json, write_json
+from fairsaoml.files import read_json, write_json
 from fairsaoml.runs.spec import RunSpec, Setup
 from paper.plan import digest
 

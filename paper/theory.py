@@ -29,8 +29,8 @@ from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models, linear_rounds
 from fairsaoml.evaluate.regret.regret import largest_regret, proven_growth
 from fairsaoml.evaluate.regret.windows import doubling, worst
+from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.learners import registry
-from fairsaoml.runs.files import read_json, tidy, write_json
 from fairsaoml.streams.stream import Stream
 
 __all__ = ["LENGTHS", "PRINTED", "Slope", "bounds_table", "fit", "measure_bounds", "theory_stream"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.runs.files import write_text
+from fairsaoml.files import write_text
 
 __all__ = ["save_settings", "to_toml"]
 

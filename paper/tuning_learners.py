@@ -37,8 +37,8 @@ from fairsaoml.evaluate.metrics import count, counts_to_json
 from fairsaoml.evaluate.prequential import all_rounds, rounds_of, run_rounds
 from fairsaoml.evaluate.round import Outcome
 from fairsaoml.evaluate.threads import one_thread
+from fairsaoml.files import tidy, write_json, write_text
 from fairsaoml.learners import registry
-from fairsaoml.runs.files import tidy, write_json, write_text
 from fairsaoml.runs.runner import Interrupted
 from fairsaoml.runs.spec import split_settings
 from fairsaoml.streams.catalog import open_stream, setting_names

@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-from fairsaoml.runs.files import read_json, write_json
+from fairsaoml.files import read_json, write_json
 from fairsaoml.serve.delayed import DelayedLabels
 
 STEPS = 60

@@ -25,7 +25,7 @@ from fairsaoml.streams.datasets import fetch, movielens, nypd
 from fairsaoml.streams.datasets import stops as in_home
 from fairsaoml.streams.datasets.download import OutOfReach, download
 from fairsaoml.streams.datasets.fetch import Listener, get_data, list_data
-from fairsaoml.streams.datasets.home import data_home, written_aside
+from fairsaoml.streams.datasets.home import data_home
 from fairsaoml.streams.datasets.stop_and_frisk import stop_and_frisk, stop_and_frisk_arrests
 from published import (
     REAL,
@@ -564,24 +564,6 @@ def test_the_home_is_the_one_given_the_one_set_or_in_the_users_cache(
     monkeypatch.setenv("FAIRSAOML_DATA_HOME", "/set")
     assert data_home() == Path("/set")
     assert data_home("/given") == Path("/given")
-
-
-def test_a_file_written_aside_replaces_the_old_one_only_when_whole(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "file"
-
-    def write(words: str, *, fail: bool) -> None:
-        with written_aside(path) as aside:
-            aside.write_text(words)
-            if fail:
-                raise RuntimeError("killed")
-
-    write("old", fail=False)
-    with pytest.raises(RuntimeError, match="killed"):
-        write("half", fail=True)
-    assert path.read_text() == "old"
-    write("new", fail=False)
-    assert path.read_text() == "new"
-    assert everything_in(tmp_path) == ["folder/file"]
 
 
 # The command --------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairsaoml.runs import files
-from fairsaoml.runs.files import read_json, tidy, write_bytes, write_json, write_text
+from fairsaoml import files
+from fairsaoml.files import read_json, replacing, tidy, write_bytes, write_json, write_text
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -66,3 +66,22 @@ def test_what_is_no_plain_data_is_refused_and_leaves_the_old_file(tmp_path):
     with pytest.raises(TypeError):
         write_json(path, {"a": object()})
     assert read_json(path) == 1
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_temporary_file_replaces_the_old_one_only_when_the_block_succeeds(tmp_path, shared):
+    path = tmp_path / "file"
+
+    def write(words, *, fail):
+        with replacing(path, shared=shared) as temporary:
+            temporary.write_text(words)
+            if fail:
+                raise RuntimeError("killed")
+
+    write("old", fail=False)
+    with pytest.raises(RuntimeError, match="killed"):
+        write("half", fail=True)
+    assert path.read_text() == "old"
+    write("new", fail=False)
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["file"]

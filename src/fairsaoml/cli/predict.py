@@ -15,7 +15,7 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="A CSV file. [standard output]")] = None,
 ) -> None:
     """Score new rows: a calibrated probability and the decision for each."""
-    from fairsaoml.runs.files import write_text
+    from fairsaoml.files import write_text
     from fairsaoml.runs.predict import predict_rows
 
     scores, decisions, notes = predict_rows(folder, file, seed=seed)

@@ -36,7 +36,7 @@ def regret(
     if picture is not None:
         write_regret_picture(measured, picture)
     if json_:
-        from fairsaoml.runs.files import tidy
+        from fairsaoml.files import tidy
 
         print_json(tidy(measured))
         return
@@ -50,7 +50,7 @@ def _measure(
 ) -> dict[str, Any]:
     from fairsaoml.evaluate.compilation import use_cache
     from fairsaoml.evaluate.regret import regret as regrets
-    from fairsaoml.runs.files import read_json
+    from fairsaoml.files import read_json
     from fairsaoml.runs.journal import read_rounds
     from fairsaoml.runs.runner import load_spec
 

@@ -20,9 +20,9 @@ from fairsaoml.evaluate.metrics import (
     figures,
 )
 from fairsaoml.evaluate.summary import summarise
+from fairsaoml.files import read_json, write_json
 from fairsaoml.learners import registry
 from fairsaoml.report import write_report
-from fairsaoml.runs.files import read_json, write_json
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.catalog import setting_names

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.files import write_text
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, progress, style
 from fairsaoml.report.markup import Markup, element
@@ -19,7 +20,6 @@ from fairsaoml.report.tables import (
     troubles_table,
 )
 from fairsaoml.report.words import count, ends, headline, verdict
-from fairsaoml.runs.files import write_text
 
 __all__ = ["write_picture", "write_report"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.runs.files import read_json, tidy
+from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.journal import read_rounds
 
 __all__ = [

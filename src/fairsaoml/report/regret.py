@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.files import write_text
 from fairsaoml.report.figures import part, style
 from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.svg import Frame, Values, drawing, line, spread_out, text
-from fairsaoml.runs.files import write_text
 
 __all__ = ["check_picture", "regret_picture", "write_regret_picture"]
 

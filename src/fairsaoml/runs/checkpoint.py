@@ -22,7 +22,7 @@ from safetensors.numpy import save as save_arrays
 from fairsaoml.core.buffers import EMPTY
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import State
-from fairsaoml.runs.files import read_json, sync_folder, write_bytes, write_text
+from fairsaoml.files import read_json, sync_folder, write_bytes, write_text
 
 __all__ = ["Checkpoint", "load_checkpoint", "newest", "save_checkpoint", "sealed", "structured"]
 

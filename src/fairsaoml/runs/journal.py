@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.runs.files import sync_folder, tidy, write_all
+from fairsaoml.files import sync_folder, tidy, write_all
 
 __all__ = ["Journal", "read_rounds", "whole_rounds"]
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from fairsaoml.core.types import Schema
 from fairsaoml.evaluate.metrics import UNSEEN
 from fairsaoml.evaluate.records import RoundResult
+from fairsaoml.files import replacing
 
 __all__ = ["PARTS", "PREDICTIONS", "Predictions"]
 
@@ -63,11 +64,12 @@ class Predictions:
         parts = sorted(self._parts.glob("*.parquet"))
         # A run killed while it tidied up has the whole file, but no longer all parts.
         if not self._file.exists():
-            aside = self._file.with_name(f".{self._file.name}.part")
-            with pq.ParquetWriter(aside, pq.read_schema(parts[0])) as writer:
+            with (
+                replacing(self._file) as temporary,
+                pq.ParquetWriter(temporary, pq.read_schema(parts[0])) as writer,
+            ):
                 for part in parts:
                     writer.write_table(pq.read_table(part))
-            aside.replace(self._file)
         for part in parts:
             part.unlink()
         self._parts.rmdir()

@@ -19,8 +19,8 @@ from fairsaoml.evaluate.prequential import first_states, prequential
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread
+from fairsaoml.files import read_json, write_json
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from fairsaoml.runs.files import read_json, write_json
 from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS, Predictions
 from fairsaoml.runs.spec import RunSpec, Setup

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.files import read_json
 from fairsaoml.runs.checkpoint import newest, save_checkpoint
-from fairsaoml.runs.files import read_json
 
 __all__ = ["Saveable", "Saved", "load", "part"]
 

@@ -14,7 +14,7 @@ from fairsaoml.compare.compare import compared
 from fairsaoml.core.errors import ConfigError, RunError, closest
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
-from fairsaoml.runs.files import read_json, tidy, write_json
+from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.runs.journal import Journal, read_rounds
 from fairsaoml.runs.runner import ROUNDS, SPEC, SUMMARY, is_finished, prepare
 from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, stream_to_json

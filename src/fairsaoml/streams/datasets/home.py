@@ -2,12 +2,11 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import DataError
+from fairsaoml.files import replacing
 
 __all__ = [
     "HOME_VARIABLE",
@@ -18,7 +17,6 @@ __all__ = [
     "kept_table",
     "make_folder",
     "missing",
-    "written_aside",
 ]
 
 HOME_VARIABLE = "FAIRSAOML_DATA_HOME"
@@ -76,27 +74,13 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
-@contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """A place beside `path` to write to; it becomes `path` when the block ends well.
-
-    Whoever looks at `path` sees the old file or the whole new one, never a part.
-    """
-    make_folder(path.parent)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield aside
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
 def keep_table(table: Any, path: Path) -> None:
     """Write an Arrow table as Parquet, whole or not at all, every page with its checksum."""
     import pyarrow.parquet as pq
 
-    with written_aside(path) as aside:
-        pq.write_table(table, aside, write_page_checksum=True)
+    make_folder(path.parent)
+    with replacing(path, shared=True) as temporary:
+        pq.write_table(table, temporary, write_page_checksum=True)
 
 
 def kept_table(path: Path, command: str) -> Any:
