@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.compare import comparison_progress, print_comparison
+from fairsaoml.cli.compare import print_comparison
 from fairsaoml.cli.output import stem
+from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
 
 __all__ = ["alternatives"]
@@ -31,7 +32,7 @@ def alternatives(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
 ) -> None:
     """Run them with their own defaults, then with settings searched for by our learners' budget."""
-    from fairsaoml.compare.alternatives import CATALOG, beside, plan, play
+    from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
     from paper.tuning_alternatives import tuned
 
     specs = plan(
@@ -51,8 +52,7 @@ def alternatives(
     specs += [
         tuned(spec, folder, trials=trials, on_trial=partial(say, spec.label)) for spec in specs
     ]
-    with comparison_progress([spec.label for spec in specs], seeds, quiet=quiet) as watch:
-        for spec in specs:
-            play(spec, folder / spec.label, force=False, on_round=watch(spec.row))
-    print_comparison(beside(specs, folder))
+    with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:
+        comparison = compare_alternatives(specs, folder, on_event=on_event)
+    print_comparison(comparison)
     typer.echo(f"runs: {folder}")

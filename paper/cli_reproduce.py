@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from fairsaoml.cli.options import Address, Engine, Jobs
+from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
-from fairsaoml.cli.sweep import Address, Engine, Jobs, Shown, sweep
 
 __all__ = ["reproduce"]
 
@@ -60,8 +61,8 @@ def reproduce(
             print(words, file=sys.stderr, flush=True)
 
     specs = [job.spec for job in paper.jobs_of(chosen, choice, out)]
-    shown = [Shown(f"{spec.stream}: {spec.name}"[:NAME], seeds) for spec in specs]
-    with sweep(shown, quiet=quiet) as on_event:
+    names = [f"{spec.stream}: {spec.name}"[:NAME] for spec in specs]
+    with progress(names, seeds, quiet=quiet) as on_event:
         page = play(
             chosen,
             choice,

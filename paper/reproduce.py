@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairsaoml.compare.engine import OnEvent, run_all
+from fairsaoml.compare.engine import run_all
 from fairsaoml.core import intervals
 from fairsaoml.files import read_json, write_json, write_text
 from fairsaoml.report.reading import Run, read_run
+from fairsaoml.runs.events import OnEvent
 from paper.drawing.bars import Bar, Dot, bars, dots
 from paper.drawing.figures import Column, Line, by_round, geometric_cover
 from paper.drawing.index import Piece, index_page, style_sheet

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.alternatives.game import AlternativeSetup, prequential
-from fairsaoml.compare.alternatives.runs import PeerSpec
+from fairsaoml.compare.alternatives.prequential import prequential
+from fairsaoml.compare.alternatives.runs import AlternativeSpec
 from fairsaoml.core.types import Task
 from fairsaoml.streams.catalog import open_stream
 from paper.search_space import Between, Choice, Space
@@ -51,41 +51,44 @@ SPACES: Mapping[str, Space] = {
 
 
 def tuned(
-    spec: PeerSpec,
+    spec: AlternativeSpec,
     folder: Path,
     *,
     trials: int,
     on_trial: Callable[[Trial], None] = lambda trial: None,
-) -> PeerSpec:
+) -> AlternativeSpec:
     """The spec with settings chosen from so many trials; trials made before count.
 
     Tried on what our learners are tried on, and chosen by the same rule: a peer that knows no
     fairness for its accuracy alone.
     """
-    default, space = {**catalog.defaults(spec.peer), **spec.peer_settings}, SPACES[spec.peer]
+    default, space = (
+        {**catalog.defaults(spec.alternative), **spec.settings},
+        SPACES[spec.alternative],
+    )
     parts = _parts(spec)
 
     def objective(settings: dict[str, Any]) -> Scores:
-        chosen = {**spec.peer_settings, **settings}
-        return scores_of({part.name: _lines(part, spec.peer, chosen) for part in parts})
+        chosen = {**spec.settings, **settings}
+        return scores_of({part.name: _lines(part, spec.alternative, chosen) for part in parts})
 
-    same = (spec.stream_settings, spec.peer_settings, space, default, version("fairsaoml"))
+    same = (spec.stream_settings, spec.settings, space, default, version("fairsaoml"))
     digest = sha256(repr(same).encode()).hexdigest()[:8]
     folder.mkdir(parents=True, exist_ok=True)
     done = tune(
         objective,
         space,
         default=default,
-        name=f"{spec.peer} on {spec.stream}, {len(SEEDS)} seeds, {digest}",
+        name=f"{spec.alternative} on {spec.stream}, {len(SEEDS)} seeds, {digest}",
         storage=f"sqlite:///{folder / STUDIES}",
         trials=trials,
         on_trial=on_trial,
     )
-    best = choose(done, fair=catalog.CATALOG[spec.peer].constraints != "none")
-    return replace(spec, peer_settings={**spec.peer_settings, **best.settings}, trials=trials)
+    best = choose(done, fair=catalog.CATALOG[spec.alternative].constraints != "none")
+    return replace(spec, settings={**spec.settings, **best.settings}, trials=trials)
 
 
-def _parts(spec: PeerSpec) -> list[Part]:
+def _parts(spec: AlternativeSpec) -> list[Part]:
     stream = open_stream(spec.stream, spec.stream_settings)
     if spec.stream == REHEARSAL:
         return [whole(stream, SEEDS)]
@@ -99,7 +102,5 @@ def _lines(part: Part, peer: str, settings: Mapping[str, Any]) -> list[dict[str,
         return (arrived[part.seeds.index(seed) % len(arrived)] for arrived in part.rounds)
 
     seeds = part.seeds if part.stream.seeded or catalog.CATALOG[peer].random else part.seeds[:1]
-    game = AlternativeSetup(
-        stream=replace(part.stream, tasks=tasks), peer=peer, settings=settings, seeds=seeds
-    )
-    return [line for played in prequential(game) for line in played.records]
+    results = prequential(replace(part.stream, tasks=tasks), peer, settings, seeds)
+    return [line for result in results for line in result.records]

@@ -19,6 +19,7 @@ import tiny
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.tables import print_summary
 from fairsaoml.learners import registry
+from fairsaoml.runs.events import as_events
 from fairsaoml.streams.catalog import CATALOG
 from fairsaoml.streams.synthetic import synthetic
 
@@ -30,6 +31,13 @@ def test_help_is_shown(command, words):
     said = command(*words)
     assert said.code == 0
     assert "Usage" in said.out
+
+
+def test_no_command_at_all_shows_the_help(command):
+    said = command()
+    assert said.code == 0
+    assert said.out == command("--help").out
+    assert "fairsaoml" in said.out
 
 
 def test_the_version_is_shown(command):
@@ -379,10 +387,10 @@ def test_a_table_is_run_and_new_rows_of_it_predicted(command, tmp_path):
 def test_on_a_terminal_progress_is_one_live_line(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     figures = {"accuracy": 0.75, "dp_ratio": None, "eo_ratio": 0.5}
-    played = SimpleNamespace(round=1, records=[{"domain": "here", **figures}])
-    game = SimpleNamespace(stream=SimpleNamespace(length=2))
-    with progress(quiet=False) as on_round:
-        on_round(game, played)
+    result = SimpleNamespace(round=1, records=[{"domain": "here", **figures}])
+    setup = SimpleNamespace(stream=SimpleNamespace(length=2))
+    with progress(["run"], 1, quiet=False) as on_event:
+        as_events(on_event)(setup, result)
     said = capsys.readouterr()
     assert said.out == ""
     assert "round 1/2 here" in said.err

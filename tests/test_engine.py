@@ -102,7 +102,7 @@ def test_what_was_stopped_is_gone_on_with_by_the_same_call(tmp_path, alone, engi
         if event.kind == "round" and event.job == 0 and event.round == 5:
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match="the same command goes on with it"):
+    with pytest.raises(Interrupted, match="the same command continues"):
         run_all(jobs, **where, on_event=press_control_c)
     assert not is_finished(jobs[0].folder)
     assert not workers()  # nobody is left to write beside the next call

@@ -1,4 +1,4 @@
-"""Peers: other libraries' learners play our game by our rules, and write our files."""
+"""Alternatives: other libraries' models, on our rounds, in our files."""
 
 import csv
 import json
@@ -8,15 +8,14 @@ from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
-from paper.tuning_alternatives import SPACES
 from sklearn.linear_model import LogisticRegression
 
 import tiny
-from fairsaoml.compare.alternatives import CATALOG, beside, plan, play, tuned
+from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan, run_alternative
 from fairsaoml.compare.alternatives import catalog as catalog_module
 from fairsaoml.compare.alternatives.alternative import Refitted
 from fairsaoml.compare.alternatives.catalog import words
-from fairsaoml.compare.alternatives.game import AlternativeSetup, prequential
+from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.summary import summarise
@@ -27,7 +26,6 @@ from fairsaoml.streams.catalog import open_stream
 SHORT = {"tasks": 1, "rows": 60}  # three domains of one round: reductions take half a second each
 ROUNDS = 3
 LONGER = {**SHORT, "tasks": 2}
-TUNING = "paper.tuning_alternatives"
 FAIRLEARN = [name for name, listing in CATALOG.items() if listing.module == "fairlearn"]
 REFITTED = [name for name in CATALOG if "window" in catalog_module.defaults(name)]
 
@@ -41,10 +39,10 @@ def plain_lines(peer):
 
 
 def lines_of(peer, stream=None, seeds=(0,), **settings):
-    """The lines of a game, round by round, seed by seed."""
+    """The lines of a run, round by round, seed by seed."""
     stream = stream or open_stream("synthetic", SHORT)
-    game = AlternativeSetup(stream=stream, peer=peer, settings=settings, seeds=seeds)
-    return [line for played in prequential(game) for line in played.records]
+    results = prequential(stream, peer, settings, seeds)
+    return [line for result in results for line in result.records]
 
 
 def decided(lines):
@@ -76,7 +74,7 @@ def played(tmp_path_factory):
     folder = tmp_path_factory.mktemp("peers")
     specs = plan("synthetic", list(CATALOG), stream_settings=SHORT)
     for spec in specs:
-        play(spec, folder / spec.label)
+        run_alternative(spec, folder / spec.label)
     return specs, folder
 
 
@@ -97,7 +95,7 @@ def test_a_peers_summary_is_that_of_its_lines(played):
         assert len(lines) == ROUNDS
         written = tiny.strictly((folder / spec.label / "summary.json").read_text())
         found = summarise(lines, learner=spec.label, stream="synthetic", seeds=[0], best=best)
-        assert written["learner"] == spec.peer
+        assert written["learner"] == spec.alternative
         for block in ("overall", "last"):
             assert written[block]["pooled"]["counts"] == found[block]["pooled"]["counts"]
             assert written[block]["pooled"]["accuracy"] == pytest.approx(
@@ -121,12 +119,14 @@ def test_a_report_shows_peers_beside_ours(played, finished, tmp_path):
 
 def test_the_comparison_has_a_row_a_peer_with_words(played):
     specs, folder = played
-    found = beside(specs, folder)
+    found = compare_alternatives(specs, folder)
     assert [entry["learner"] for entry in found["learners"]] == list(CATALOG)
     kept = {entry["learner"]: entry["constraints"] for entry in found["learners"]}
     assert kept["expgrad-eo"] == "eo"
     assert kept["sgd"] == "none"
-    assert found["command"].startswith("fairsaoml peers synthetic --peers logistic-refit,sgd,")
+    assert found["command"].startswith(
+        "fairsaoml peers synthetic --alternatives logistic-refit,sgd,"
+    )
     assert found["command"].endswith("--seeds 1 --set tasks=1 --set rows=60")
 
 
@@ -259,27 +259,27 @@ def test_a_finished_peer_is_kept_and_one_that_was_stopped_starts_anew(tmp_path):
     class Stop(Exception):
         pass
 
-    def stop(game, played):
-        if played.round == 2:
+    def stop(event):
+        if event.round == 2:
             raise Stop
 
     with pytest.raises(Stop):
-        play(spec, folder, on_round=stop)
+        run_alternative(spec, folder, on_event=stop)
     assert len(tiny.records(folder)) == 2
     assert not is_finished(folder)
-    summary = play(spec, folder)
+    summary = run_alternative(spec, folder)
     journal = (folder / "rounds.jsonl").read_bytes()
     assert len(tiny.records(folder)) == ROUNDS
-    assert play(spec, folder) == summary
+    assert run_alternative(spec, folder) == summary
     assert (folder / "rounds.jsonl").read_bytes() == journal  # the times, too
 
 
 def test_another_spec_does_not_replace_a_run_unless_forced(tmp_path):
     (spec,) = plan("synthetic", ["sgd"], stream_settings=SHORT)
-    play(spec, tmp_path / "sgd")
+    run_alternative(spec, tmp_path / "sgd")
     with pytest.raises(RunError, match="holds another run"):
-        play(replace(spec, seeds=(1,)), tmp_path / "sgd")
-    play(replace(spec, seeds=(1,)), tmp_path / "sgd", force=True)
+        run_alternative(replace(spec, seeds=(1,)), tmp_path / "sgd")
+    run_alternative(replace(spec, seeds=(1,)), tmp_path / "sgd", force=True)
     assert {line["seed"] for line in tiny.records(tmp_path / "sgd")} == {1}
 
 
@@ -292,7 +292,7 @@ def test_real_rows_need_one_seed_unless_the_peer_is_random(tmp_path):
             writer.writerow([20 + 17 * at % 41, "fm"[at % 2], at % 3 == 0])
     settings = {"label": "paid", "sensitive": "sex", "rows": 40}
     specs = plan(str(path), list(CATALOG), stream_settings=settings, seeds=range(3))
-    assert {spec.peer for spec in specs if len(spec.seeds) == 1} == {
+    assert {spec.alternative for spec in specs if len(spec.seeds) == 1} == {
         "logistic-refit",
         "river-logistic",
     }
@@ -329,52 +329,28 @@ def test_the_command_prints_a_row_a_peer_and_keeps_what_is_finished(command, tmp
     assert "--every 3" in found["command"]
 
 
+def test_folders_that_an_older_version_wrote_are_kept(tmp_path):
+    (spec,) = plan("synthetic", ["sgd"], stream_settings=SHORT)
+    folder = tmp_path / spec.label
+    run_alternative(spec, folder)
+    written = json.loads((folder / "spec.json").read_text())
+    written["command"] = "fairsaoml peers synthetic --peers sgd --seeds 1"
+    written["versions"] = {"fairsaoml": "0.0.9"}
+    (folder / "spec.json").write_text(json.dumps(written))
+    before = (folder / "rounds.jsonl").read_bytes()
+    run_alternative(spec, folder)
+    assert (folder / "rounds.jsonl").read_bytes() == before
+
+
+def test_alternatives_may_still_be_named_as_peers(command, tmp_path):
+    typed = ["synthetic", "--set", "tasks=1", "--set", "rows=60", "--out", tmp_path, "--json"]
+    old = command("peers", *typed, "--peers", "sgd")
+    new = command("peers", *typed, "--alternatives", "sgd")
+    assert old.code == new.code == 0
+    assert json.loads(old.out) == json.loads(new.out)
+
+
 def test_the_command_refuses_a_peer_named_twice(command):
     said = command("peers", "synthetic", "--peers", "sgd,sgd")
     assert said.code == 2
-    assert "each peer once" in said.err
-
-
-@every_peer
-def test_the_librarys_defaults_are_where_tuning_looks(peer):
-    space, defaults = SPACES[peer], catalog_module.defaults(peer)
-    assert set(space) <= set(defaults)
-    for name, range in space.items():
-        assert range.holds(defaults[name]), name
-
-
-def test_no_setting_is_chosen_on_what_comes_after_the_first_domain(tmp_path, monkeypatch):
-    def turned(round, task):
-        return task._replace(y=1 - task.y) if task.domain != "market-1" else task
-
-    def trials(folder, stream):
-        streams = {"synthetic": open_stream("synthetic", SHORT), "synthetic-gradual": stream}
-        monkeypatch.setattr(f"{TUNING}.open_stream", lambda name, settings=None: streams[name])
-        made = []
-        (spec,) = plan("synthetic-gradual", ["sgd"])
-        found = tuned(spec, tmp_path / folder, trials=3, on_trial=made.append)
-        return found, [(trial.settings, trial.scores) for trial in made]
-
-    plain = trials("plain", open_stream("synthetic", LONGER))
-    assert len(plain[1]) == 3
-    assert trials("turned", changed(turned, LONGER)) == plain
-
-
-def test_tuned_rows_stand_beside_those_of_the_defaults(command, tmp_path, monkeypatch):
-    small = open_stream("synthetic", SHORT)
-    monkeypatch.setattr(f"{TUNING}.open_stream", lambda name, settings=None: small)
-    typed = ["peers", "synthetic", "--peers", "sgd", "--tuned", "--trials", 4, "--json"]
-    typed += ["--set", "tasks=1", "--set", "rows=60", "--out", tmp_path]
-    said = command(*typed)
-    assert said.code == 0, said.err
-    found = json.loads(said.out)
-    plain, best = found["learners"]
-    assert (plain["learner"], best["learner"]) == ("sgd", "sgd-tuned")
-    assert (plain["settings"], set(best["settings"])) == ({}, set(SPACES["sgd"]))
-    assert found["command"].endswith("--tuned --trials 4 --set tasks=1 --set rows=60")
-    assert said.err.count("sgd: trial ") == 4
-    config = json.loads((tmp_path / "sgd-tuned" / "spec.json").read_text())["learner"]["config"]
-    assert config["tuning_trials"] == 4
-    again = command(*typed)
-    assert json.loads(again.out) == found
-    assert "trial" not in again.err
+    assert "expected each alternative once, got sgd,sgd" in said.err

@@ -17,7 +17,6 @@ from paper.quality import Row, quality
 from paper.tuned_settings import settings_for
 
 import tiny
-from fairsaoml.cli.sweep import Shown, Tally, sweep
 from fairsaoml.core import intervals
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.evaluate.metrics import add, counts_from_json, figures
@@ -328,39 +327,6 @@ def test_times_are_measured_at_the_defaults_with_one_seed(monkeypatch, tmp_path)
     reproduce.DRAWN["runtime"](drawer, EXHIBITS["runtime"])
     assert [spec.learner for spec in specs] == list(paper.LEARNERS)
     assert all(spec.seeds == (0,) and not spec.learner_settings for spec in specs)
-
-
-def event(kind, job, **more):
-    return SimpleNamespace(**{"kind": kind, "job": job, "round": 0, "length": None, **more})
-
-
-def test_the_time_left_is_that_of_runs_still_to_be_played(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("fairsaoml.cli.sweep.time.monotonic", lambda: now[0])
-    tally = Tally(4)
-    tally.note(event("kept", 0))
-    assert tally.seconds_left is None
-    now[0] += 30
-    tally.note(event("finished", 1))
-    tally.note(event("round", 2, round=5, length=10))
-    # One run and a half in 30 s, one and a half are left.
-    assert tally.seconds_left == pytest.approx(30)
-    assert tally.finished == 2
-
-
-def test_a_terminal_shows_all_runs_and_those_being_played(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    figures_ = {"accuracy": 0.5, "dp_ratio": None, "eo_ratio": 0.25}
-    with sweep([Shown("aod", 2), Shown("cbce", 2)], quiet=False) as on_event:
-        on_event(event("started", 0))
-        on_event(event("round", 0, round=3, length=4, domain="here", figures=figures_))
-        on_event(event("lost", 0))
-        on_event(event("started", 0))
-        on_event(event("finished", 0))
-        on_event(event("kept", 1))
-    said = capsys.readouterr().err
-    assert "all runs" in said
-    assert "2/2 runs" in said
 
 
 def test_markdown_of_our_tables_becomes_elements_and_nothing_else():

@@ -5,13 +5,13 @@ from functools import partial
 from typing import NamedTuple
 
 from fairsaoml.core import intervals
+from fairsaoml.evaluate.rule import RULE
 from fairsaoml.report.chart import AXIS, DOMAINS, TITLE, Chart, Curve, Panel
 from fairsaoml.report.chart import BETWEEN as GAP
 from fairsaoml.report.figures import Reach, inside
 from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.reading import Run
 from fairsaoml.report.svg import BOLD, LETTER, Frame, drawing, extent, text, ticks
-from fairsaoml.report.words import FAIR
 from paper.drawing.strokes import Stroke, smoothed, stacked, strokes
 
 __all__ = ["Column", "Line", "by_round", "geometric_cover"]
@@ -179,7 +179,7 @@ def _lowest(columns: Sequence[Column]) -> float:
 
 def _ratio(title: str, found: Sequence[Stroke], xs: Sequence[float], lowest: float) -> Panel:
     def marks(frame: Frame) -> Markup:
-        y = frame.y(FAIR)
+        y = frame.y(RULE)
         rule = element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule")
         return join(rule, strokes(frame, xs, found))
 

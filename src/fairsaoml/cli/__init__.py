@@ -19,7 +19,7 @@ app = typer.Typer(
     name="fairsaoml",
     cls=FirstPage,
     help="Online learners that stay accurate and fair while the world changes under them.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -44,40 +44,40 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main() -> None:
-    """The command `fairsaoml`."""
+    """Run the command `fairsaoml`; does not return."""
     run_app(app)
 
 
 def run_app(app: typer.Typer) -> None:
-    """Exit 0 when it worked, 1 when it could not, 2 on wrong usage, 130 on Ctrl-C."""
-    # A person reads these: what, and not where in the code.
+    """Run an app and exit: 0 on success, 1 on failure, 2 on wrong usage, 130 on Ctrl-C."""
+    # People read these: say what, not where in the code.
     warnings.formatwarning = lambda message, *_: f"fairsaoml: warning: {message}\n"
     try:
         app()
     except ConfigError as error:
-        _complain(error)
-        sys.exit(2)
+        _fail(error, 2)
     except FairSAOMLError as error:
-        _complain(error)
-        sys.exit(130 if type(error).__name__ == "Interrupted" else 1)
+        _fail(error, 130 if type(error).__name__ == "Interrupted" else 1)
     except BrokenPipeError:
         # The reader went away (`| head`): nothing is wrong. Keep Python from flushing into it.
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:  # a full disk, a folder that may not be written
-        _complain(error)
-        sys.exit(1)
+        _fail(error, 1)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _complain(error: Exception) -> None:
+def _fail(error: Exception, code: int) -> None:
     typer.echo(f"fairsaoml: {error}", err=True)
+    sys.exit(code)

@@ -1,7 +1,6 @@
-"""What `fairsaoml --help` shows, in plain letters.
+"""The help of `fairsaoml` itself, as plain text.
 
-The frames around the commands' own pages take longer to load than everything else that the first
-page needs.
+The framed help of the commands takes longer to load than everything else on this page.
 """
 
 from typing import Any
@@ -11,11 +10,11 @@ from typer.core import TyperGroup
 
 __all__ = ["FirstPage"]
 
-WHOLE = 200  # letters: a command's sentence is wrapped, not cut
+WHOLE = 200  # characters: a command's sentence is wrapped, not cut
 
 
 class FirstPage(TyperGroup):
-    """The commands, each with its whole sentence."""
+    """A group of commands whose help lists each with its whole first sentence."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         super(TyperGroup, self).format_help(ctx, formatter)

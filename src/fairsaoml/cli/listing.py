@@ -1,14 +1,13 @@
-"""`fairsaoml learners` and `fairsaoml streams`: what there is, and what can be set."""
+"""`fairsaoml learners` and `fairsaoml streams`: names, descriptions and settings."""
 
 from typing import Annotated, Any
 
 import typer
 
+from fairsaoml.cli.options import AsJson
 from fairsaoml.cli.output import print_json
 
 __all__ = ["learners", "streams"]
-
-AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
 def learners(

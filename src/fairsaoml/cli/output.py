@@ -1,15 +1,16 @@
-"""What commands have in common at their end: a folder's name, and a result as JSON."""
+"""What commands have in common: folder names, chosen names, and results on stdout."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-__all__ = ["print_json", "stem"]
+__all__ = ["chosen", "print_json", "print_notes", "stem"]
 
 
 def stem(stream: str) -> str:
-    """A stream's name as part of a folder's.
+    """Return a stream's name as part of a folder's name.
 
     >>> stem("stop-and-frisk:BMS"), stem("data/hiring.csv.gz")
     ('stop-and-frisk-BMS', 'hiring')
@@ -17,8 +18,21 @@ def stem(stream: str) -> str:
     return Path(stream).name.split(".")[0].replace(":", "-")
 
 
+def chosen(names: str, known: Iterable[str]) -> Sequence[str]:
+    """Return the names of an option such as `--learners A,B`; "all" is every known one."""
+    return list(known) if names == "all" else names.split(",")
+
+
 def print_json(result: Any) -> None:
-    """A result on stdout."""
+    """Print plain data as JSON."""
     import json
 
     typer.echo(json.dumps(result, indent=2))
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print explanations below a table."""
+    from rich.console import Console
+
+    for note in notes:
+        Console().print(note, style="dim", highlight=False)

@@ -1,4 +1,4 @@
-"""`fairsaoml report`: the page of one run, or of several laid over each other."""
+"""`fairsaoml report`: the page of one run, or of several overlaid."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ __all__ = ["report"]
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
     out: Annotated[Path | None, typer.Option(help="The HTML file. [DIR/report.html]")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Also a small SVG picture.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also write a small SVG picture.")] = None,
 ) -> None:
     """Write the report of one run, or of several overlaid, as one HTML file."""
     from fairsaoml.report import write_picture, write_report

@@ -13,7 +13,7 @@ WORDS = {"none": None, "null": None, "true": True, "false": False}
 
 
 def parse_value(text: str) -> Any:
-    """A number, a list, true, false or none where it reads as one; else the text itself.
+    """Return a number, a list, true, false or none if the text reads as one; else the text.
 
     >>> [parse_value(text) for text in ("0.1", "20", "none", "[40, 40]", "dp+eo", "2014-2016")]
     [0.1, 20, None, [40, 40], 'dp+eo', '2014-2016']
@@ -28,7 +28,11 @@ def parse_value(text: str) -> Any:
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """The settings of `--set` options; the last word on a key counts."""
+    """Return the settings of `--set` options; the last value of a key counts.
+
+    Raises:
+        ConfigError: a pair without a key or an equals sign.
+    """
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -39,7 +43,11 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A TOML file of `learner`, `seeds`, `seed` and settings, all at the top level."""
+    """Return the content of a TOML file: `learner`, `seeds`, `seed` and settings, all top level.
+
+    Raises:
+        ConfigError: no such file, not TOML, or a file with sections.
+    """
     import tomllib
 
     try:

@@ -5,20 +5,23 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from fairsaoml.cli.output import print_notes
+from fairsaoml.evaluate.rule import RULE, verdict
+
 __all__ = ["print_rows", "print_summary"]
 
-ONE_SIDED = 0.02  # a share of decisions below this, or above its complement, is worth a word
-RULE = 0.8  # the "80 % rule" a ratio is held against
+ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 
 
-def _cell(value: float | None, rule: bool = False) -> str:
+def _cell(value: float | None, ratio: bool = False) -> str:
     if value is None:
         return "-"
-    return f"[yellow]{value:.3f}[/]" if rule and value < RULE else f"{value:.3f}"
+    missed = ratio and verdict(value) == "missed"
+    return f"[yellow]{value:.3f}[/]" if missed else f"{value:.3f}"
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    """Pooled figures: the whole run, its last rounds, the last rounds of each domain."""
+    """Print pooled figures: of the whole run, and of the last rounds of each domain."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"{summary['learner']} on {summary['stream']}")
     for title in ("accuracy", "balanced", "DP", "EO", "best fair"):
@@ -30,8 +33,8 @@ def print_summary(summary: dict[str, Any]) -> None:
             name,
             _cell(pooled["accuracy"]),
             _cell(pooled["balanced_accuracy"]),
-            _cell(pooled["dp_ratio"], rule=True),
-            _cell(pooled["eo_ratio"], rule=True),
+            _cell(pooled["dp_ratio"], ratio=True),
+            _cell(pooled["eo_ratio"], ratio=True),
             _cell(best),
         )
 
@@ -50,16 +53,12 @@ def print_summary(summary: dict[str, Any]) -> None:
             highlight=False,
         )
     seeds = len(summary["seeds"])
-    console.print(
-        f"Domains: their last ten rounds. Pooled over {seeds} seed{'s' * (seeds > 1)}. "
-        f"DP and EO: 1 is fair, {RULE} is the 80 % rule.",
-        style="dim",
-        highlight=False,
-    )
+    note = f"Domains: their last ten rounds. Pooled over {seeds} seed{'s' * (seeds > 1)}. "
+    print_notes([note + f"DP and EO: 1 is fair, {RULE} is the 80 % rule."])
 
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:
-    """A plain table."""
+    """Print a plain table."""
     table = Table(*titles, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)

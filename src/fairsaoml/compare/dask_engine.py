@@ -1,8 +1,8 @@
-"""Runs on a Dask cluster, for more of them than one machine should play.
+"""Runs on a Dask cluster, for more of them than one machine can do.
 
 The workers write into the same folders: a shared file system is assumed, with the data home and
 the folders under the same paths. The scheduler hands the job of a lost worker to another one, which
-goes on with the run. Give workers one thread each (`dask worker --nthreads 1`).
+continues the run. Give workers one thread each (`dask worker --nthreads 1`).
 """
 
 import os
@@ -12,8 +12,9 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
-from fairsaoml.compare.engine import Event, Job, OnEvent, give_up, play
+from fairsaoml.compare.engine import Job, run_job, too_many_losses
 from fairsaoml.core.errors import ConfigError, FairSAOMLError, RunError
+from fairsaoml.runs.events import Event, OnEvent
 from fairsaoml.runs.runner import Interrupted
 from fairsaoml.streams.catalog import is_table
 from fairsaoml.streams.datasets.home import HOME_VARIABLE, data_home
@@ -21,14 +22,14 @@ from fairsaoml.streams.datasets.home import HOME_VARIABLE, data_home
 __all__ = ["run_on_cluster"]
 
 CONNECT_SECONDS = 30
-STOP_SECONDS = 120  # for a worker to finish its round, or to give up compiling one
+STOP_SECONDS = 120  # for a worker to finish its round, or to stop compiling one
 STOPPED = "stopped"  # the last event of a job that was told to stop
 
 
 def run_on_cluster(
     jobs: Sequence[Job], waiting: Sequence[int], address: str, on_event: OnEvent
 ) -> None:
-    """Play the waiting jobs on the cluster at an address; called by `run_all`."""
+    """Run the waiting jobs on the cluster at an address; called by `run_all`."""
     try:
         from distributed import Client
     except ImportError:
@@ -39,7 +40,7 @@ def run_on_cluster(
         stream = jobs[number].spec.stream
         if is_table(stream) and not Path(stream).is_absolute():
             raise ConfigError(
-                f"expected a path that every worker understands, got {stream!r}; "
+                f"expected a path that every worker can read, got {stream!r}; "
                 "give the table's absolute path"
             )
     try:
@@ -52,12 +53,12 @@ def run_on_cluster(
 
 def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnEvent) -> None:
     topic = f"fairsaoml-{uuid4().hex}"
-    news: SimpleQueue[Event | int] = SimpleQueue()  # events, and the numbers of jobs that ended
+    messages: SimpleQueue[Event | int] = SimpleQueue()  # events, and the numbers of ended jobs
     # `log_event` carries plain data only, so an event travels as a list.
-    client.subscribe_topic(topic, lambda stamped: news.put(Event(*stamped[1])))
+    client.subscribe_topic(topic, lambda stamped: messages.put(Event(*stamped[1])))
     futures = {
         number: client.submit(
-            _play_there,
+            _run_on_worker,
             jobs[number]._replace(folder=jobs[number].folder.resolve()),
             number,
             topic,
@@ -69,67 +70,67 @@ def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnE
         for number in waiting
     }
     for number, future in futures.items():
-        future.add_done_callback(lambda _, number=number: news.put(number))
+        future.add_done_callback(lambda _, number=number: messages.put(number))
     started: set[int] = set()
     ended: set[int] = set()
     try:
         while len(ended) < len(futures):
-            said = news.get()
-            if isinstance(said, int):
-                _check(futures[said], jobs[said])
-                ended.add(said)
-                on_event(Event("finished", said))
-            elif said.job not in ended:
-                if said.kind == "started" and said.job in started:
-                    on_event(said._replace(kind="lost"))
-                started.add(said.job)
-                on_event(said)
+            message = messages.get()
+            if isinstance(message, int):
+                _check(futures[message], jobs[message])
+                ended.add(message)
+                on_event(Event("finished", message))
+            elif message.job not in ended:
+                if message.kind == "started" and message.job in started:
+                    on_event(message._replace(kind="lost"))
+                started.add(message.job)
+                on_event(message)
     except BaseException:
         client.cancel(list(futures.values()))
-        _await_stops(news, started - ended)
+        _await_stops(messages, started - ended)
         raise
     finally:
         client.unsubscribe_topic(topic)
 
 
 def _check(future: Any, job: Job) -> None:
-    """Raise what a job raised, as an error that says what to do."""
+    """Raise the error of an ended job, if it has one."""
     from distributed.scheduler import KilledWorker
 
     if future.status == "cancelled":
-        raise RunError(f"the cluster let go of the run in {job.folder}; the same call goes on")
+        raise RunError(f"the cluster cancelled the run in {job.folder}; the same call continues it")
     error = future.exception()
     if error is None:
         return
     if isinstance(error, KilledWorker):
-        raise give_up(job) from None
+        raise too_many_losses(job) from None
     if isinstance(error, FairSAOMLError):
         raise error
     raise RunError(f"the run in {job.folder} failed: {error!r}") from error
 
 
-def _await_stops(news: "SimpleQueue[Event | int]", running: set[int]) -> None:
-    """Wait until nobody writes any more, so that the same command can be given at once."""
+def _await_stops(messages: "SimpleQueue[Event | int]", running: set[int]) -> None:
+    """Wait until no worker writes any more, so that the same command can be given at once."""
     try:
         while running:
-            said = news.get(timeout=STOP_SECONDS)
-            if isinstance(said, Event) and said.kind == STOPPED:
-                running.discard(said.job)
+            message = messages.get(timeout=STOP_SECONDS)
+            if isinstance(message, Event) and message.kind == STOPPED:
+                running.discard(message.job)
     except Empty:
         pass
 
 
-def _play_there(job: Job, number: int, topic: str, home: str) -> None:
-    """A job on a worker of the cluster."""
+def _run_on_worker(job: Job, number: int, topic: str, home: str) -> None:
+    """Run a job on a worker of the cluster."""
     from distributed import get_worker
 
     os.environ[HOME_VARIABLE] = home
     worker = get_worker()
     key = worker.get_current_task()
 
-    def tell(event: Event) -> None:
-        # Told to stop, or the one who asked is gone: Dask then no longer waits for the task, and
-        # would let it write on beside whoever plays it next.
+    def send(event: Event) -> None:
+        # Cancelled, or the client is gone: Dask then no longer waits for the task, and would let
+        # it go on writing beside the worker that runs it next.
         task = worker.state.tasks.get(key)
         if task is None or task.state == "cancelled":
             raise Interrupted("stopped")
@@ -137,7 +138,7 @@ def _play_there(job: Job, number: int, topic: str, home: str) -> None:
             worker.log_event(topic, list(event))
 
     try:
-        play(job, number, tell)
+        run_job(job, number, send)
     except Interrupted:
         worker.log_event(topic, list(Event(STOPPED, number)))
         raise

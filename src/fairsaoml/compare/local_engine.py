@@ -1,4 +1,4 @@
-"""Runs in processes of this machine: each plays many, one after another, and imports JAX once."""
+"""Runs in processes of this machine: each runs many jobs, one after another."""
 
 import multiprocessing
 import os
@@ -12,22 +12,16 @@ from typing import NamedTuple
 
 import jax
 
-from fairsaoml.compare.engine import (
-    LOSSES,
-    Event,
-    Job,
-    OnEvent,
-    give_up,
-    play,
-)
+from fairsaoml.compare.engine import LOSSES, Job, run_job, too_many_losses
 from fairsaoml.core.errors import FairSAOMLError, RunError
+from fairsaoml.runs.events import Event, OnEvent
 from fairsaoml.runs.runner import Interrupted
 
 __all__ = ["run_in_processes"]
 
 
 class Worker(NamedTuple):
-    """A process, and the job it has in hand."""
+    """A process and its current job."""
 
     process: BaseProcess
     number: int
@@ -36,7 +30,7 @@ class Worker(NamedTuple):
 def run_in_processes(
     jobs: Sequence[Job], waiting: Sequence[int], workers: int, on_event: OnEvent
 ) -> None:
-    """Play the waiting jobs in their order, `workers` at a time; called by `run_all`."""
+    """Run the waiting jobs in their order, `workers` at a time; called by `run_all`."""
     queue, losses = deque(waiting), Counter[int]()
     team: dict[Connection, Worker] = {}
 
@@ -54,20 +48,20 @@ def run_in_processes(
                 assert isinstance(connection, Connection)
                 number = team[connection].number
                 try:
-                    said = connection.recv()
+                    message = connection.recv()
                 except (EOFError, OSError):  # killed, by whomever
                     team.pop(connection).process.join()
                     losses[number] += 1
                     if losses[number] >= LOSSES:
-                        raise give_up(jobs[number]) from None
+                        raise too_many_losses(jobs[number]) from None
                     on_event(Event("lost", number))
                     queue.appendleft(number)
                     hand_out(*_start())
                     continue
-                if isinstance(said, FairSAOMLError):
-                    raise said
-                on_event(said)
-                if said.kind == "finished":
+                if isinstance(message, FairSAOMLError):
+                    raise message
+                on_event(message)
+                if message.kind == "finished":
                     process = team.pop(connection).process
                     if queue:
                         hand_out(connection, process)
@@ -79,7 +73,7 @@ def run_in_processes(
 
 
 def _start() -> tuple[Connection, BaseProcess]:
-    """A fresh process that waits for jobs. Spawned: a fork of a process with threads may hang."""
+    """Start a process that waits for jobs; spawned, as a fork of several threads may hang."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs,), name="fairsaoml worker", daemon=True)
@@ -89,7 +83,7 @@ def _start() -> tuple[Connection, BaseProcess]:
 
 
 def _dismiss(team: dict[Connection, Worker]) -> None:
-    """Ask all to stop and wait; they finish their round. Ctrl-C once more: at once."""
+    """Stop all workers after their current round; Ctrl-C once more stops them at once."""
     for connection in team:
         connection.close()
     try:
@@ -101,12 +95,12 @@ def _dismiss(team: dict[Connection, Worker]) -> None:
 
 
 def _work(connection: Connection) -> None:
-    """A worker's life: play what is sent, tell what happens, until the other end is closed."""
+    """Run the jobs that are sent, report their events, until the other end is closed."""
     if hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C is for the one who hands out the jobs, who then closes the pipe
+        os.setpgrp()  # Ctrl-C is for the parent process, which then closes the pipe
 
-    def tell(event: Event) -> None:
-        # Nothing is sent while a job is in hand: what can be read then is the pipe's end.
+    def send(event: Event) -> None:
+        # Nothing arrives while a job is running: what can be read then is the pipe's end.
         if connection.poll():
             raise Interrupted("stopped")
         connection.send(event)
@@ -117,16 +111,12 @@ def _work(connection: Connection) -> None:
         except (EOFError, OSError):
             return
         try:
-            play(job, number, tell)
+            run_job(job, number, send)
             jax.clear_caches()  # the next job has programs of its own
         except (Interrupted, BrokenPipeError):
             return
         except FairSAOMLError as error:
             connection.send(error)
         except Exception as error:
-            connection.send(RunError(f"the run in {job.folder} failed: {_said(error)}"))
-
-
-def _said(error: Exception) -> str:
-    """An unexpected error with the lines that led to it."""
-    return "".join(traceback.format_exception(error)).strip()
+            details = "".join(traceback.format_exception(error)).strip()
+            connection.send(RunError(f"the run in {job.folder} failed: {details}"))

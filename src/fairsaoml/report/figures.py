@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from fairsaoml.evaluate.rule import RULE
 from fairsaoml.report.chart import Chart, Curve, Panel
 from fairsaoml.report.markup import Markup, element, join, number
 from fairsaoml.report.reading import Domain, Line, Run, binned, series
 from fairsaoml.report.svg import Frame, Values, band, extent, line, text, ticks
-from fairsaoml.report.words import FAIR, count
+from fairsaoml.report.words import count
 
 __all__ = ["STYLES", "Reach", "inside", "part", "progress", "style"]
 
@@ -70,7 +71,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
         found = curves(key)
 
         def marks(frame: Frame) -> Markup:
-            y = frame.y(FAIR)
+            y = frame.y(RULE)
             rule = element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule")
             return join(rule, overlaid(found)(frame))
 

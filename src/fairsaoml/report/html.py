@@ -19,7 +19,7 @@ from fairsaoml.report.tables import (
     summary_table,
     troubles_table,
 )
-from fairsaoml.report.words import count, ends, headline, verdict
+from fairsaoml.report.words import conclusion, count, headline, last_rounds
 
 __all__ = ["write_picture", "write_report"]
 
@@ -70,8 +70,8 @@ def _page(runs: Sequence[Run]) -> str:
 
 def _stream(runs: Sequence[Run], key: str) -> list[str]:
     """Everything about the runs on one stream."""
-    verdicts = [element("li", verdict(run), class_=style(i)) for i, run in enumerate(runs)]
-    parts: list[str] = [element("ul", *verdicts, class_="verdicts")]
+    conclusions = [element("li", conclusion(run), class_=style(i)) for i, run in enumerate(runs)]
+    parts: list[str] = [element("ul", *conclusions, class_="verdicts")]
     parts.append(scoreboard(runs))
     parts += [element("h2", "Round by round"), _progress(runs, f"{key}-progress")]
     parts += _groups(runs)
@@ -183,7 +183,7 @@ def _groups(runs: Sequence[Run]) -> list[str]:
                 "figure",
                 element(
                     "figcaption",
-                    f"{ends(runs)} of each domain, pooled: the share of each group that was "
+                    f"{last_rounds(runs)} of each domain, pooled: the share of each group that was "
                     "selected, of its positives that were found, of its negatives that were "
                     "taken for positives. Marks on one another: equal treatment.",
                 ),

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from fairsaoml.evaluate.rule import MARKS, ratio_words, verdict
 from fairsaoml.report.figures import style
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.rates import RATES
 from fairsaoml.report.reading import Block, Figures, Run, best_of
-from fairsaoml.report.words import FAIR, ends, judge, plain, ratio
+from fairsaoml.report.words import domain_ends, last_rounds, plain
 
 __all__ = ["group_table", "scoreboard", "settings_table", "summary_table", "troubles_table"]
 
@@ -29,26 +30,20 @@ MOST_TROUBLES = 8  # kinds listed for each run; the rest is counted
 
 
 def scoreboard(runs: Sequence[Run]) -> Markup:
-    """The last rounds of each domain: does it meet the rule, how accurate is it?"""
-    names = list(dict.fromkeys(j.domain for run in runs for j in judge(run)))
-    heads = [_head(f"{ends(runs)} of", "words"), *(_head(name) for name in names)]
+    """Return the table of the domains' last rounds: does each run meet the rule, how accurate?"""
+    by_run = [{end.domain: end for end in domain_ends(run)} for run in runs]
+    names = list(dict.fromkeys(name for ends in by_run for name in ends))
+    heads = [_head(f"{last_rounds(runs)} of", "words"), *(_head(name) for name in names)]
     rows = []
-    for i, run in enumerate(runs):
-        found = {judgement.domain: judgement for judgement in judge(run)}
+    for i, (run, ends) in enumerate(zip(runs, by_run, strict=True)):
         cells = [_name(i, run)]
         for name in names:
-            judgement = found.get(name)
-            if judgement is None:
+            if name not in ends:
                 cells.append(element("td", "not reached", class_="unknown"))
                 continue
-            cells.append(
-                element(
-                    "td",
-                    _ruled("DP", judgement.dp),
-                    _ruled("EO", judgement.eo),
-                    element("small", f"accuracy {plain(judgement.accuracy, 3)}"),
-                )
-            )
+            accuracy = element("small", f"accuracy {plain(ends[name].accuracy, 3)}")
+            marked = _marked("DP", ends[name].dp), _marked("EO", ends[name].eo)
+            cells.append(element("td", *marked, accuracy))
         rows.append(element("tr", *cells))
     known = best_of(runs)
     best = [known.get(name, {}).get("fair_accuracy") for name in names]
@@ -96,7 +91,7 @@ def group_table(runs: Sequence[Run], attribute: str) -> Markup:
                 cells = [_rate(counts[part], counts[whole]) for _, part, whole, _ in RATES]
                 rows.append(element("tr", first, element("td", group, class_="words"), *cells))
                 first = element("td")
-            cells = [element("td", _ruled("", ratios.get(key))) for *_, key in RATES]
+            cells = [element("td", _marked("", ratios.get(key))) for *_, key in RATES]
             compared = element("td", "lowest ÷ highest", class_="words unknown")
             rows.append(element("tr", first, compared, *cells))
         bodies.append(element("tbody", *rows))
@@ -202,14 +197,15 @@ def _words(value: Any) -> str:
     return "none" if value is None else json.dumps(value)
 
 
-def _ruled(name: str, value: float | None) -> Markup:
-    if value is None:
-        return element("span", f"{name} undefined".strip(), class_="unknown")
-    met = value >= FAIR
-    words = f"{name} {ratio(value)}".strip()
-    label = f"{words}, {'meets' if met else 'misses'} the rule"
-    mark = f"{words} {'✓' if met else '✗'}"
-    return element("span", mark, class_="good" if met else "bad", role="img", aria_label=label)
+def _marked(name: str, value: float | None) -> Markup:
+    """A ratio with its mark by the 80 % rule."""
+    rule = verdict(value)
+    words = f"{name} {ratio_words(value)}".strip()
+    if rule == "undefined":
+        return element("span", words, class_="unknown")
+    class_, verb = ("good", "meets") if rule == "met" else ("bad", "misses")
+    label = f"{words}, {verb} the rule"
+    return element("span", f"{words} {MARKS[rule]}", class_=class_, role="img", aria_label=label)
 
 
 def _figure(found: Figures, key: str) -> Markup:

@@ -15,7 +15,7 @@ from fairsaoml.learners import registry
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
-__all__ = ["RunSpec", "Setup", "split_settings", "stream_to_json"]
+__all__ = ["RunSpec", "Setup", "pairs", "split_settings", "stream_to_json"]
 
 SPEC_SCHEMA = 1
 
@@ -33,14 +33,14 @@ class RunSpec:
     @property
     def name(self) -> str:
         """What a run is called when nobody says."""
-        return " ".join([self.learner, *_pairs(self.learner_settings)])
+        return " ".join([self.learner, *pairs(self.learner_settings)])
 
     @property
     def command(self) -> str:
         """The command that repeats the run."""
         words = ["fairsaoml", "run", self.stream, "--learner", self.learner]
         words += ["--seeds", str(len(self.seeds)), "--seed", str(self.seeds[0])]
-        for pair in _pairs({**self.stream_settings, **self.learner_settings}):
+        for pair in pairs({**self.stream_settings, **self.learner_settings}):
             words += ["--set", pair]
         return shlex.join(words)
 
@@ -98,8 +98,12 @@ def stream_to_json(name: str, settings: Mapping[str, Any], stream: Stream) -> di
     }
 
 
-def _pairs(settings: Mapping[str, Any]) -> list[str]:
-    """Settings as they are typed: key=value."""
+def pairs(settings: Mapping[str, Any]) -> list[str]:
+    """Return settings as they are typed: key=value.
+
+    >>> pairs({"rows": 50, "model": "logistic", "window": None})
+    ['rows=50', 'model=logistic', 'window=none']
+    """
 
     def typed(value: Any) -> str:
         return "none" if value is None else value if isinstance(value, str) else json.dumps(value)

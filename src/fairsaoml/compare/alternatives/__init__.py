@@ -1,10 +1,15 @@
-"""What a user would pick instead: other libraries' learners, on the same rounds as ours.
+"""Models of scikit-learn, Fairlearn and River, run on the same rounds as our learners.
 
-They get the same features, task by task: a task is decided by what was learned from the tasks
-before it, then its labels are shown. Their folders are runs as ours are, for `fairsaoml report`.
+They get the same features, task by task: each task is decided with what was learned from the tasks
+before it, then its labels are shown. `fairsaoml report` reads their folders like any run's.
 """
 
 from fairsaoml.compare.alternatives.catalog import CATALOG
-from fairsaoml.compare.alternatives.runs import PeerSpec, beside, plan, play
+from fairsaoml.compare.alternatives.runs import (
+    AlternativeSpec,
+    compare_alternatives,
+    plan,
+    run_alternative,
+)
 
-__all__ = ["CATALOG", "PeerSpec", "beside", "plan", "play"]
+__all__ = ["CATALOG", "AlternativeSpec", "compare_alternatives", "plan", "run_alternative"]

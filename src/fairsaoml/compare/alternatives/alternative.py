@@ -1,4 +1,4 @@
-"""What a library's learner must do to play: decide a task's rows, then learn from their labels."""
+"""What an alternative must do: decide a task's rows, then learn from their labels."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairsaoml.core.types import Task
 
-__all__ = ["Decide", "Decisions", "Fit", "Peer", "Refitted", "constant"]
+__all__ = ["Alternative", "Decide", "Decisions", "Fit", "Refitted", "constant"]
 
 Decisions = NDArray[np.int64]  # (row,) 0 or 1
 Decide = Callable[[Any, Any], Decisions]  # of features and group codes
@@ -20,23 +20,23 @@ Fit = Callable[[Any, Any, Any], Decide]  # of features, labels of both classes, 
 NOTHING_LEARNED = 0  # the class of every row before the first labels, as our learners decide
 
 
-class Peer(ABC):
-    """A learner of another library. What it warns of stands in the round's line."""
+class Alternative(ABC):
+    """A model of another library. Its warnings are recorded in the round's line."""
 
     @abstractmethod
     def decide(self, x: Any, group: Any) -> Decisions:
-        """The class of each row by what was learned so far; class 0 if that is nothing."""
+        """Return the class of each row, by what was learned so far; class 0 if that is nothing."""
 
     @abstractmethod
     def learn(self, task: Task) -> None:
-        """Take in a task's labels; it has at least one row."""
+        """Learn from a task with at least one row."""
 
 
-class Refitted(Peer):
-    """Fitted anew, from nothing, on the rows of the last `window` tasks (None: of all).
+class Refitted(Alternative):
+    """A model that is fitted from scratch on the rows of the last `window` tasks (None: all).
 
-    `every` > 1 keeps a fit for so many rounds; the first task's labels are used at once. A past of
-    one class is decided to be that class.
+    With `every` > 1 a fit is kept for so many rounds; the first task's labels are used at once. If
+    all rows have one class, that class is decided.
     """
 
     def __init__(self, fit: Fit, *, window: int | None, every: int) -> None:
@@ -69,7 +69,7 @@ class Refitted(Peer):
 
 
 def constant(label: int) -> Decide:
-    """The same class for every row.
+    """Return a function that decides the same class for every row.
 
     >>> constant(1)([[0.5], [0.7]], [[0], [1]])
     array([1, 1])

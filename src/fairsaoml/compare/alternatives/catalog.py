@@ -1,4 +1,4 @@
-"""The peers by the names people type: whose they are, what they promise, what they need."""
+"""The alternatives by name: where each is made, what it promises, what it needs."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from fairsaoml.compare.alternatives.alternative import Peer
+from fairsaoml.compare.alternatives.alternative import Alternative
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema
 
@@ -14,7 +14,7 @@ __all__ = ["CATALOG", "Listing", "defaults", "listing", "make", "words"]
 
 
 class Listing(NamedTuple):
-    """Where a peer is made, and what a reader of its row must know."""
+    """Where an alternative is made, and what a reader of its row must know."""
 
     module: str  # here; the library it wraps has the same name
     factory: str
@@ -41,11 +41,7 @@ def _reduction(moment: str, constraints: str) -> Listing:
 
 
 CATALOG: dict[str, Listing] = {
-    "logistic-refit": Listing(
-        "sklearn",
-        "logistic_refit",
-        "scikit-learn LogisticRegression",
-    ),
+    "logistic-refit": Listing("sklearn", "logistic_refit", "scikit-learn LogisticRegression"),
     "sgd": Listing(
         "sklearn",
         "sgd",
@@ -83,22 +79,22 @@ CATALOG: dict[str, Listing] = {
 
 
 def listing(name: str) -> Listing:
-    """A peer by name; an unknown one, or one that is not installed, is an error."""
+    """Return an alternative by name; ConfigError if it is unknown or not installed."""
     if name not in CATALOG:
-        raise ConfigError(f"unknown peer {name!r}; {closest(name, CATALOG)}")
-    found = CATALOG[name]
+        raise ConfigError(f"unknown alternative {name!r}; {closest(name, CATALOG)}")
+    listing = CATALOG[name]
     try:
-        version(found.package)
+        version(listing.package)
     except PackageNotFoundError:
         raise ConfigError(
-            f"expected {found.package} to be installed for {name!r}; "
-            f"pip install 'fairsaoml[{found.extra}]', or leave it out by --peers"
+            f"expected {listing.package} to be installed for {name!r}; "
+            f"pip install 'fairsaoml[{listing.extra}]', or leave it out with --alternatives"
         ) from None
-    return found
+    return listing
 
 
 def defaults(name: str) -> dict[str, Any]:
-    """The settings a peer takes, as its library has them.
+    """Return the settings an alternative takes, with its library's defaults.
 
     >>> defaults("logistic-refit")
     {'window': None, 'every': 1, 'C': 1.0}
@@ -111,25 +107,25 @@ def defaults(name: str) -> dict[str, Any]:
 
 
 def words(name: str, settings: Mapping[str, Any], schema: Schema) -> str:
-    """What a reader of a peer's row must know of it."""
-    said = [CATALOG[name].words]
+    """Return what a reader of an alternative's row must know."""
+    parts = [CATALOG[name].words]
     chosen = {**defaults(name), **settings}
     if "window" in chosen:
         window, every = chosen["window"], chosen["every"]
         often = "each round" if every == 1 else f"every {every} rounds"
         past = "all the past" if window is None else f"the last {window} tasks"
-        said.append(f"refitted {often} on {past}")
+        parts.append(f"refitted {often} on {past}")
     first, *others = schema.attributes
     if others and CATALOG[name].constraints != "none":
-        said.append(f"fair by {first.name}, whatever the other attributes")
-    return "; ".join(said)
+        parts.append(f"fair by {first.name}, whatever the other attributes")
+    return "; ".join(parts)
 
 
-def make(name: str, schema: Schema, seed: int, settings: Mapping[str, Any]) -> Peer:
-    """A peer that has learned nothing yet."""
+def make(name: str, schema: Schema, seed: int, settings: Mapping[str, Any]) -> Alternative:
+    """Return an alternative that has learned nothing yet."""
     return _factory(name)(schema, seed, **CATALOG[name].fixed, **settings)
 
 
-def _factory(name: str) -> Callable[..., Peer]:
-    found = CATALOG[name]
-    return getattr(import_module(f"fairsaoml.compare.alternatives.{found.module}"), found.factory)
+def _factory(name: str) -> Callable[..., Alternative]:
+    module, factory, *_ = CATALOG[name]
+    return getattr(import_module(f"fairsaoml.compare.alternatives.{module}"), factory)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairsaoml.compare.alternatives.alternative import Decide, Decisions, Fit, Peer, Refitted
+from fairsaoml.compare.alternatives.alternative import Alternative, Decide, Decisions, Fit, Refitted
 from fairsaoml.core.types import Schema
 
 __all__ = ["exponentiated_gradient", "threshold_optimizer"]
@@ -27,7 +27,7 @@ def exponentiated_gradient(
     every: int = 1,
     eps: float = 0.01,
     C: float = 1.0,
-) -> Peer:
+) -> Alternative:
     """`ExponentiatedGradient`: each row is decided by one of several classifiers, at random."""
     from fairlearn import reductions
 
@@ -44,8 +44,8 @@ def exponentiated_gradient(
 
 def threshold_optimizer(
     schema: Schema, seed: int, *, window: int = WINDOW, every: int = 1, C: float = 1.0
-) -> Peer:
-    """`ThresholdOptimizer`: a threshold for each group, so it must know the group it decides on."""
+) -> Alternative:
+    """`ThresholdOptimizer`: one threshold per group, so it must know each row's group."""
     from fairlearn.postprocessing import ThresholdOptimizer
 
     random = np.random.default_rng(seed)
@@ -74,7 +74,7 @@ def threshold_optimizer(
 
 
 def _of_first_attribute(fit: Fit, schema: Schema, C: float) -> Fit:
-    """The same fit on groups that can be compared, or a plain one where there are not two."""
+    """Restrict a fit to groups that have both classes; fit without groups if fewer than two do."""
     levels = schema.attributes[0].levels
 
     def fit_comparable(x: Any, y: Any, group: Any) -> Decide:

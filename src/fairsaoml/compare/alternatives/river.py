@@ -1,16 +1,18 @@
-"""River: learners of single rows. A task's rows are all decided before the first is learned."""
+"""River: models that learn row by row. All rows of a task are decided before any is learned."""
 
 from typing import Any
 
 import numpy as np
 
-from fairsaoml.compare.alternatives.alternative import NOTHING_LEARNED, Decisions, Peer
+from fairsaoml.compare.alternatives.alternative import NOTHING_LEARNED, Alternative, Decisions
 from fairsaoml.core.types import Schema, Task
 
 __all__ = ["adaptive_forest", "logistic"]
 
 
-def logistic(schema: Schema, seed: int, *, learning_rate: float = 0.01, l2: float = 0.0) -> Peer:
+def logistic(
+    schema: Schema, seed: int, *, learning_rate: float = 0.01, l2: float = 0.0
+) -> Alternative:
     """`StandardScaler | LogisticRegression`: plain stochastic gradient, row by row."""
     from river import linear_model, optim, preprocessing
 
@@ -20,7 +22,7 @@ def logistic(schema: Schema, seed: int, *, learning_rate: float = 0.01, l2: floa
 
 def adaptive_forest(
     schema: Schema, seed: int, *, n_models: int = 10, lambda_value: int = 6, grace_period: int = 50
-) -> Peer:
+) -> Alternative:
     """`ARFClassifier`: Hoeffding trees that are replaced where drift is detected."""
     from river import forest
 
@@ -30,14 +32,14 @@ def adaptive_forest(
     return _RowByRow(model, schema)
 
 
-class _RowByRow(Peer):
+class _RowByRow(Alternative):
     def __init__(self, model: Any, schema: Schema) -> None:
         self._model = model
         self._names = schema.features
 
     def decide(self, x: Any, group: Any) -> Decisions:
-        said = [self._model.predict_one(row) for row in self._rows(x)]
-        return np.array([NOTHING_LEARNED if label is None else label for label in said], int)
+        labels = [self._model.predict_one(row) for row in self._rows(x)]
+        return np.array([NOTHING_LEARNED if label is None else label for label in labels], int)
 
     def learn(self, task: Task) -> None:
         for row, label in zip(self._rows(task.x), task.y.astype(int).tolist(), strict=True):

@@ -1,66 +1,55 @@
-"""Peers in folders as our runs are: planned, played, kept when finished, set side by side."""
+"""Runs of alternatives in folders: planned, run, kept when finished, compared."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
+from types import SimpleNamespace
 from typing import Any
 
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.alternatives.game import AlternativeSetup, prequential
-from fairsaoml.compare.compare import compared
+from fairsaoml.compare.alternatives.prequential import prequential
+from fairsaoml.compare.compare import comparison_of
 from fairsaoml.core.errors import ConfigError, RunError, closest
-from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.files import read_json, tidy, write_json
+from fairsaoml.runs.events import Event, OnEvent, as_events
 from fairsaoml.runs.journal import Journal, read_rounds
 from fairsaoml.runs.runner import ROUNDS, SPEC, SUMMARY, is_finished, prepare
-from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, stream_to_json
+from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
-__all__ = ["OnRound", "PeerSpec", "beside", "plan", "play"]
-
-OnRound = Callable[[AlternativeSetup, RoundResult], None]
+__all__ = ["AlternativeSpec", "compare_alternatives", "plan", "run_alternative"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeerSpec:
-    """A stream, a peer, what is changed of their defaults, and the seeds."""
+class AlternativeSpec:
+    """A stream, an alternative, what differs from their defaults, and the seeds."""
 
     stream: str
-    peer: str
+    alternative: str
     stream_settings: Mapping[str, Any] = field(default_factory=dict)
-    peer_settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: Sequence[int] = (0,)
-    trials: int = 0  # by which the settings were searched for; 0: they are the library's
+    trials: int = 0  # that the settings were chosen from; 0: they are the library's
 
     @property
     def label(self) -> str:
-        """The row's name and its folder's: says what a reader must not overlook.
+        """The name of its row and folder, with what a reader must not overlook.
 
-        >>> PeerSpec(stream="movielens", peer="expgrad", peer_settings={"every": 4}).label
-        'expgrad-every-4'
+        >>> spec = AlternativeSpec(stream="movielens", alternative="sgd", settings={"every": 4})
+        >>> spec.label
+        'sgd-every-4'
         """
-        every = self.peer_settings.get("every", 1)
-        return self.peer + f"-every-{every}" * (every > 1) + "-tuned" * (self.trials > 0)
-
-    @property
-    def row(self) -> RunSpec:
-        """The same as a run among ours."""
-        return RunSpec(
-            stream=self.stream,
-            learner=self.label,
-            stream_settings=self.stream_settings,
-            learner_settings=self.peer_settings,
-            seeds=tuple(self.seeds),
-        )
+        every = self.settings.get("every", 1)
+        return self.alternative + f"-every-{every}" * (every > 1) + "-tuned" * (self.trials > 0)
 
     def to_json(self, stream: Stream) -> dict[str, Any]:
-        """The content of spec.json; the rest of it is as our learners write it."""
-        found = catalog.CATALOG[self.peer]
+        """Return the content of spec.json, laid out as for our learners."""
+        listing = catalog.CATALOG[self.alternative]
         return {
             "schema": SPEC_SCHEMA,
             "name": self.label,
@@ -68,50 +57,58 @@ class PeerSpec:
             "learner": {
                 "name": self.label,
                 "config": {
-                    "what": catalog.words(self.peer, self.peer_settings, stream.schema),
-                    "constraints": found.constraints,
-                    **catalog.defaults(self.peer),
-                    **self.peer_settings,
+                    "what": catalog.words(self.alternative, self.settings, stream.schema),
+                    "constraints": listing.constraints,
+                    **catalog.defaults(self.alternative),
+                    **self.settings,
                     "tuning_trials": self.trials,
                 },
-                "settings": dict(self.peer_settings),
+                "settings": dict(self.settings),
             },
             "stream": stream_to_json(self.stream, self.stream_settings, stream),
             "constraints": [],
             "seeds": list(self.seeds),
             "versions": {
-                **{name: version(name) for name in ("fairsaoml", found.package, "numpy")},
+                **{name: version(name) for name in ("fairsaoml", listing.package, "numpy")},
                 "python": python_version(),
             },
         }
 
 
-def command(specs: Sequence[PeerSpec]) -> str:
-    """The command that repeats these rows."""
-    first = specs[0]
-    peers = ",".join(dict.fromkeys(one.peer for one in specs))
-    words = ["fairsaoml", "peers", first.stream, "--peers", peers]
-    words += ["--seeds", str(max(len(one.seeds) for one in specs))]
-    every = max(one.peer_settings.get("every", 1) for one in specs)
+def command(specs: Sequence[AlternativeSpec]) -> str:
+    """Return the command that repeats these runs."""
+    stream, trials = specs[0].stream, max(spec.trials for spec in specs)
+    words = ["python", "-m", "paper", "alternatives"] if trials else ["fairsaoml", "peers"]
+    names = ",".join(dict.fromkeys(spec.alternative for spec in specs))
+    words += [stream, "--alternatives", names]
+    words += ["--seeds", str(max(len(spec.seeds) for spec in specs))]
+    every = max(spec.settings.get("every", 1) for spec in specs)
     words += ["--every", str(every)] * (every > 1)
-    trials = max(one.trials for one in specs)
-    words += ["--tuned", "--trials", str(trials)] * (trials > 0)
-    # A run's command spells the stream's settings as they are typed.
-    spelled = shlex.split(RunSpec(stream="", stream_settings=first.stream_settings).command)
-    return shlex.join([*words, *spelled[spelled.index("--seed") + 2 :]])
+    words += ["--trials", str(trials)] * (trials > 0)
+    for pair in pairs(specs[0].stream_settings):
+        words += ["--set", pair]
+    return shlex.join(words)
 
 
 def plan(
     stream: str,
-    peers: Sequence[str],
+    names: Sequence[str],
     *,
     stream_settings: Mapping[str, Any] | None = None,
     seeds: Sequence[int] = (0,),
     every: int = 1,
-) -> list[PeerSpec]:
-    """One spec per peer, library defaults. A peer that repeats itself has one seed only.
+) -> list[AlternativeSpec]:
+    """Return one spec per alternative, with its library's defaults.
 
-    `every` > 1 goes to those that are refitted: they keep each fit for so many rounds.
+    Args:
+        stream: a stream's name, or a table's file.
+        names: of alternatives, in the catalog.
+        stream_settings: what differs from the stream's defaults.
+        seeds: an alternative that gives the same result for all gets the first only.
+        every: those that are refitted keep each fit for so many rounds.
+
+    Raises:
+        ConfigError: an unknown name or setting, or a library that is not installed.
     """
     settings = dict(stream_settings or {})
     for key in settings:
@@ -119,48 +116,62 @@ def plan(
             raise ConfigError(f"unknown setting {key!r} of {stream}; {closest(key, known)}")
     if every < 1:
         raise ConfigError(f"expected to refit every 1 or more rounds, got {every}")
-    listings = [catalog.listing(name) for name in peers]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"expected each alternative once, got {','.join(names)}")
+    listings = [catalog.listing(name) for name in names]
     seeded = open_stream(stream, settings).seeded
     return [
-        PeerSpec(
+        AlternativeSpec(
             stream=stream,
-            peer=name,
+            alternative=name,
             stream_settings=settings,
-            peer_settings={"every": every}
-            if every > 1 and "every" in catalog.defaults(name)
-            else {},
+            settings={"every": every} if every > 1 and "every" in catalog.defaults(name) else {},
             seeds=tuple(seeds if seeded or listing.random else seeds[:1]),
         )
-        for name, listing in zip(peers, listings, strict=True)
+        for name, listing in zip(names, listings, strict=True)
     ]
 
 
-def play(
-    spec: PeerSpec, folder: Path, *, force: bool = False, on_round: OnRound | None = None
+def run_alternative(
+    spec: AlternativeSpec,
+    folder: Path,
+    *,
+    force: bool = False,
+    on_event: OnEvent = lambda event: None,
+    job: int = 0,
 ) -> dict[str, Any]:
-    """Play one peer into a folder and return its summary; one finished of this spec is kept.
+    """Run one alternative into a folder; a finished run of the same spec is kept.
 
-    Libraries' learners cannot be saved without pickle: one that was stopped starts anew.
+    A model of another library cannot be saved without pickle: a run that was stopped starts again.
+
+    Args:
+        spec: what to run.
+        folder: where its files go.
+        force: replace what is in the folder.
+        on_event: called as the run goes on.
+        job: the run's position in these events.
+
+    Returns:
+        Its summary.
     """
     stream = open_stream(spec.stream, spec.stream_settings)
     content = tidy(spec.to_json(stream))
     if (folder / SPEC).exists() and not force:
-        if not _same(read_json(folder / SPEC), content):
+        if _identity(read_json(folder / SPEC)) != _identity(content):
             raise RunError(
-                f"{folder} holds another run; replace it by --force, or give another --out"
+                f"{folder} holds another run; replace it with --force, or give another --out"
             )
         if is_finished(folder):
+            on_event(Event("kept", job))
             return read_json(folder / SUMMARY)
     prepare(folder, force=True)
     write_json(folder / SPEC, content)
-    game = AlternativeSetup(
-        stream=stream, peer=spec.peer, settings=spec.peer_settings, seeds=tuple(spec.seeds)
-    )
+    on_event(Event("started", job))
+    on_round = as_events(on_event, job)
     with Journal(folder / ROUNDS) as journal:
-        for played in prequential(game):
-            journal.append(played.records)
-            if on_round:
-                on_round(game, played)
+        for result in prequential(stream, spec.alternative, spec.settings, spec.seeds):
+            journal.append(result.records)
+            on_round(SimpleNamespace(stream=stream), result)
     summary = summarise(
         read_rounds(folder / ROUNDS),
         learner=spec.label,
@@ -169,19 +180,53 @@ def play(
         best=stream.best,
     )
     write_json(folder / SUMMARY, summary)
+    on_event(Event("finished", job))
     return read_json(folder / SUMMARY)
 
 
-def beside(specs: Sequence[PeerSpec], folder: Path) -> dict[str, Any]:
-    """Finished peers as `comparison.json` has our learners, each with a word on what it is."""
-    found = compared([spec.row for spec in specs], folder)
-    entries = [
-        entry | {"what": read_json(folder / entry["folder"] / SPEC)["learner"]["config"]["what"]}
-        for entry in found["learners"]
+def compare_alternatives(
+    specs: Sequence[AlternativeSpec],
+    folder: Path,
+    *,
+    force: bool = False,
+    on_event: OnEvent = lambda event: None,
+) -> dict[str, Any]:
+    """Run alternatives, each into a folder of its own, and compare them.
+
+    Args:
+        specs: what to run, as `plan` returns it.
+        folder: for all of them.
+        force: replace what is in the runs' folders.
+        on_event: called as the runs go on.
+
+    Returns:
+        What `comparison.json` says of our learners, and for each what it is.
+    """
+    for job, spec in enumerate(specs):
+        run_alternative(spec, folder / spec.label, force=force, on_event=on_event, job=job)
+    rows = [
+        RunSpec(
+            stream=spec.stream,
+            learner=spec.label,
+            stream_settings=spec.stream_settings,
+            learner_settings=spec.settings,
+            seeds=tuple(spec.seeds),
+        )
+        for spec in specs
     ]
-    return found | {"command": command(specs), "learners": entries}
+    comparison = comparison_of(rows, folder)
+    for entry in comparison["learners"]:
+        config = read_json(folder / entry["folder"] / SPEC)["learner"]["config"]
+        entry["what"] = config["what"]
+    return comparison | {"command": command(specs)}
 
 
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two spec.json ask for the same, whatever the versions that answered."""
-    return {**one, "versions": None} == {**other, "versions": None}
+def _identity(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What must agree for two spec.json to be the same run, whichever version wrote them."""
+    learner = {key: value for key, value in spec["learner"]["config"].items() if key != "what"}
+    stream = spec["stream"]
+    return {
+        "learner": {"name": spec["learner"]["name"], **learner},
+        "stream": (stream["name"], stream["settings"], stream["features"], stream["attributes"]),
+        "seeds": spec["seeds"],
+    }

@@ -1,23 +1,18 @@
-"""scikit-learn: logistic regression, refitted each round or by stochastic gradient."""
+"""scikit-learn: logistic regression, refitted each round or trained by stochastic gradient."""
 
 from typing import Any
 
 import numpy as np
 
-from fairsaoml.compare.alternatives.alternative import Decide, Decisions, Peer, Refitted
+from fairsaoml.compare.alternatives.alternative import Alternative, Decide, Decisions, Refitted
 from fairsaoml.core.types import Schema, Task
 
 __all__ = ["logistic_refit", "sgd"]
 
 
 def logistic_refit(
-    schema: Schema,
-    seed: int,
-    *,
-    window: int | None = None,
-    every: int = 1,
-    C: float = 1.0,
-) -> Peer:
+    schema: Schema, seed: int, *, window: int | None = None, every: int = 1, C: float = 1.0
+) -> Alternative:
     """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
     from sklearn.linear_model import LogisticRegression
 
@@ -36,7 +31,7 @@ def sgd(
     average: bool = False,
     learning_rate: str = "optimal",
     eta0: float = 0.01,
-) -> Peer:
+) -> Alternative:
     """`SGDClassifier(loss="log_loss")`: one pass over each task by `partial_fit`."""
     from sklearn.linear_model import SGDClassifier
 
@@ -52,7 +47,7 @@ def sgd(
     )
 
 
-class _Partial(Peer):
+class _Partial(Alternative):
     def __init__(self, model: Any) -> None:
         self._model = model
         self._begun = False

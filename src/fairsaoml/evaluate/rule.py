@@ -1,0 +1,52 @@
+"""The 80 % rule: a ratio of two groups' rates counts as fair from 0.8 on. Stated here only."""
+
+from collections.abc import Iterable
+
+__all__ = ["MARKS", "RULE", "Verdict", "ratio_words", "verdict", "worst"]
+
+RULE = 0.8
+
+Verdict = str  # a key of MARKS
+MARKS = {"met": "✓", "missed": "✗", "too few": "?", "undefined": "-"}
+WORST_FIRST = ("missed", "undefined", "too few", "met")
+MOST_DIGITS = 7
+
+
+def verdict(ratio: float | None, *, few: bool = False) -> Verdict:
+    """Return whether a ratio meets the rule.
+
+    Args:
+        ratio: the lowest group's rate over the highest group's; None where it is undefined.
+        few: it rests on too few cases to say so.
+
+    >>> verdict(0.8), verdict(0.79), verdict(0.9, few=True), verdict(None)
+    ('met', 'missed', 'too few', 'undefined')
+    """
+    if ratio is None:
+        return "undefined"
+    if few:
+        return "too few"
+    return "met" if ratio >= RULE else "missed"
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict on several domains together: one that misses the rule is a miss.
+
+    >>> worst(["met", "missed", "too few"]), worst(["met", "too few"])
+    ('missed', 'too few')
+    """
+    return min(verdicts, key=WORST_FIRST.index)
+
+
+def ratio_words(value: float | None) -> str:
+    """Return a ratio to two digits, or to as many as it takes not to round it up to the rule.
+
+    >>> ratio_words(0.834), ratio_words(0.7961), ratio_words(0.79996), ratio_words(0.8)
+    ('0.83', '0.796', '0.79996', '0.80')
+    """
+    if value is None:
+        return "undefined"
+    digits = 2
+    while value < RULE <= float(f"{value:.{digits}f}") and digits < MOST_DIGITS:
+        digits += 1
+    return f"{value:.{digits}f}"

@@ -1,0 +1,80 @@
+"""Regret of a run that is on disk."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairsaoml.core.types import Task
+from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.regret import regret as regrets
+from fairsaoml.files import read_json
+from fairsaoml.runs.journal import read_rounds
+from fairsaoml.runs.runner import ROUNDS, SPEC, load_spec
+from fairsaoml.runs.spec import Setup
+from fairsaoml.streams.stream import checked
+
+__all__ = ["run_regret"]
+
+
+def run_regret(
+    folder: Path,
+    *,
+    windows: str | None = None,
+    adapted: bool = False,
+    comparator: bool = True,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Measure a run's regret and its largest sums of violations on windows of rounds.
+
+    Args:
+        folder: the run's.
+        windows: lengths such as "1,4,16", or "all"; None: powers of two, and all rounds.
+        adapted: measure the scores after a few labels of each round.
+        comparator: solve for the best fixed models; without, only violations are measured.
+        on_progress: called with the windows solved so far and their number.
+
+    Returns:
+        Plain data, by window length; see `evaluate.regret`.
+    """
+    spec = load_spec(folder)
+    lines = read_rounds(folder / ROUNDS)
+    series = [regrets.played_series(lines, seed, adapted=adapted) for seed in spec.seeds]
+    rounds = len(series[0].loss)
+    lengths = regrets.chosen_windows(windows, rounds)
+    names = read_json(folder / SPEC)["constraints"]
+    run = {"run": str(folder), "learner": spec.learner, "stream": spec.stream}
+    if not comparator:
+        return {
+            **run,
+            "form": "adapted" if adapted else "zero-shot",
+            "rounds": rounds,
+            "seeds": list(spec.seeds),
+            "constraints": names,
+            "comparator": None,
+            "windows": [
+                {
+                    "window": length,
+                    "violation": regrets.windowed_violation(series, names, length),
+                    "proven": regrets.proven_growth(rounds, length)._asdict(),
+                }
+                for length in lengths
+            ],
+        }
+    use_cache()
+    setup = Setup.of(spec)
+    stream = setup.stream
+
+    def tasks(seed: int) -> list[Task]:
+        return [checked(task, stream.schema, at) for at, task in enumerate(stream.tasks(seed), 1)]
+
+    return run | regrets.regret(
+        series,
+        tasks,
+        setup.problem,
+        setup.config,
+        seeds=spec.seeds,
+        windows=lengths,
+        shared=not stream.seeded,
+        adapted=adapted,
+        on_progress=on_progress,
+    )
