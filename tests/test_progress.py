@@ -21,7 +21,7 @@ def show(names, events, seeds=2):
 
 
 @pytest.fixture
-def terminal(monkeypatch):
+def terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
 
 
