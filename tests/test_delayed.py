@@ -22,7 +22,7 @@ from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.estimators.sklearn import FairSAOMLClassifier
 from fairsaoml.evaluate.streaming import StreamingMetric
 from fairsaoml.serve.delayed import DelayedLabels
-from fairsaoml.serve.rows import put_together, taken_apart
+from fairsaoml.serve.rows import from_rows, to_rows
 
 
 class Clock:
@@ -647,10 +647,10 @@ FRAME = pd.DataFrame({"merit": [0.1, np.nan, 1e-300], "kind": ["a", "b", "ü"], 
     ids=lambda values: type(values).__name__,
 )
 def test_rows_survive_a_journal_to_the_last_digit_and_in_their_form(values):
-    layout, rows = taken_apart(values)
+    layout, rows = to_rows(values)
     assert len(rows) == 3
     layout_again, rows_again = json.loads(json.dumps([layout, rows], allow_nan=False))
-    back = put_together(type(layout).from_json(layout_again), rows_again)
+    back = from_rows(type(layout).from_json(layout_again), rows_again)
     assert type(back) is type(values)
     if isinstance(values, pd.DataFrame):
         pd.testing.assert_frame_equal(back, values)
@@ -662,8 +662,8 @@ def test_rows_survive_a_journal_to_the_last_digit_and_in_their_form(values):
 
 def test_single_precision_numbers_come_back_equal():
     values = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    layout, rows = taken_apart(values)
-    back = put_together(layout, json.loads(json.dumps(rows)))
+    layout, rows = to_rows(values)
+    back = from_rows(layout, json.loads(json.dumps(rows)))
     np.testing.assert_array_equal(back.astype(np.float32), values)
 
 

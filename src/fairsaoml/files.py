@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fairsaoml.core.errors import RunError
+
 __all__ = [
+    "json_lines",
     "read_json",
     "replacing",
     "sync_folder",
@@ -105,3 +108,30 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """Return the plain data in a JSON file."""
     return json.loads(path.read_text())
+
+
+def json_lines(path: Path, *, key: str = "", advice: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the size in bytes and the content of each complete line of a file.
+
+    Only the last line may be incomplete, as a kill leaves it; it is left out.
+
+    Args:
+        path: one JSON object a line.
+        key: that every object must have.
+        advice: what to do about a damaged file, for the error.
+
+    Raises:
+        RunError: another line is damaged.
+    """
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = json.loads(line) if line.endswith(b"\n") else None
+            except ValueError:
+                record = None
+            if isinstance(record, dict) and (not key or key in record):
+                yield len(line), record
+            elif file.read(1):
+                raise RunError(
+                    f"line {number} of {path} is damaged; expected one JSON object a line; {advice}"
+                )

@@ -1,13 +1,13 @@
-"""Labels that come later, out of order, or never: predictions now, tasks when they are known.
+"""Labels that arrive later, out of order, or never: predict now, learn when they are known.
 
-A task is a run of predictions, cut by number or by time, never by which labels come first: quick
-labels are often of one kind. It closes when all its labels are here, or after a wait with those
-that are; tasks close in the order of issue, and so do the rows within. Labels that come in another
-order therefore change nothing. What a closed task is scored by are its predictions as issued; then
-the model learns from it.
+A task is a sequence of predictions, cut by number or by time, never by which labels come first:
+quick labels are often of one kind. It closes when all its labels are here, or after a wait with
+those that are; tasks close in the order of issue, with their rows in that order. So the order in
+which labels arrive changes nothing. A closed task is scored by its predictions as issued; then the
+model learns from it.
 
-With a journal, a process killed at any moment goes on from the same line of code: events are
-written before they take effect, and the model learns again what it has not yet been saved with.
+With a journal, a process that is killed at any moment continues where it was: events are written
+before they take effect, and the model learns again what it had not been saved with.
 """
 
 import time
@@ -20,15 +20,15 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import DataError, RunError
-from fairsaoml.serve.events import EventLog
-from fairsaoml.serve.ledger import ClosedTask, Event, Id, Ledger, Tally
-from fairsaoml.serve.rows import taken_apart
-from fairsaoml.serve.rules import Rules, closing
+from fairsaoml.serve.events import Event, EventLog
+from fairsaoml.serve.ledger import ClosedTask, Id, Ledger, Tally
+from fairsaoml.serve.rows import to_rows
+from fairsaoml.serve.task_rules import TaskRules, closing
 
 __all__ = ["DelayedLabels", "Issued"]
 
 JOURNAL_SCHEMA = 1
-MOST_ROWS = 100_000  # held in memory, unless said otherwise
+MOST_ROWS = 100_000  # held in memory, by default
 
 
 class Issued(NamedTuple):
@@ -42,27 +42,32 @@ class Issued(NamedTuple):
 class DelayedLabels:
     """A model that predicts now and learns when the labels are here.
 
-    `model` has `predict(X)`, and `predict_proba(X)` if it likes, and learns a task by
-    `partial_fit(X, y, sensitive_features=...)`, without the last where none were issued.
+    It has one owner: one thread of one process.
 
-    - A task is full with `task_rows` predictions, or `task_seconds` after its first one.
-    - A full task closes when all its labels are here, or after `wait_seconds` with those that are.
-      A task without any label is closed, and nothing is learned from it.
-    - A label whose task is closed is late, and counted. `late="next"`: its row goes into the next
-      task to close. `late="drop"`: it is left out.
-    - At most `max_rows` rows are held; beyond it the oldest predictions without a label expire,
-      are counted, and are no longer waited for.
-    - A label for an id that is not waiting (never issued, labelled before, expired) is an error,
-      and nothing of that call is taken. `unknown="count"`: it is counted, the rest is taken.
+    Args:
+        model: has `predict(X)`, perhaps `predict_proba(X)`, and learns a task with
+            `partial_fit(X, y, sensitive_features=...)`, without the last if none were issued.
+        task_rows: a task is full with so many predictions,
+        task_seconds: or so long after its first one.
+        wait_seconds: a full task closes when all its labels are here, or after so long with those
+            that are. Nothing is learned from a task without any label.
+        late: a label whose task is closed is late, and counted. "next": its row goes into the next
+            task to close. "drop": it is left out.
+        unknown: a label for an id that is not waiting (never issued, labelled before, expired) is
+            an error, and nothing of that call is taken. "count": it is counted, the rest is taken.
+        max_rows: at most so many rows are held; beyond that the oldest predictions without a label
+            expire, are counted, and are no longer waited for.
+        clock: the time in seconds; every call looks at it, and `tick` does nothing else.
+        on_close: called with every closed task before the model learns from it, and again for all
+            of them when a journal is read: a restarted process has the same scores.
+        journal: a file; empty or absent, it is begun, else its events are read and continued. The
+            model must then be the one the journal was begun with, or one saved since, however old:
+            its `n_rounds_` tells what it has learned.
+        learned: how many of the journal's rounds a model without `n_rounds_` has learned.
 
-    Time is the `clock`'s, in seconds; it is looked at in every call, and `tick` does nothing else.
-    `on_close` is called with every closed task before the model learns from it, and again for all
-    of them when a journal is read: a restarted process has the same scores.
-
-    `journal` is a file: empty or absent, it is begun; else all in it is read and gone on with. The
-    model given must then be the one the journal was begun with, or one saved since, however old:
-    `n_rounds_` tells what it has learned. Of a model that has no such number, `learned` is how many
-    of the journal's rounds it has. A DelayedLabels has one owner: one thread, one process.
+    Raises:
+        ConfigError: values that do not fit together.
+        RunError: a damaged journal, or another model than the journal's.
 
     >>> class Majority:
     ...     n_rounds_, seen = 0, []
@@ -101,7 +106,7 @@ class DelayedLabels:
         learned: int | None = None,
     ) -> None:
         self.model = model
-        self._rules = Rules(
+        self._rules = TaskRules(
             task_rows=task_rows,
             task_seconds=task_seconds,
             wait_seconds=wait_seconds,
@@ -125,11 +130,23 @@ class DelayedLabels:
     def issue(
         self, X: Any, *, sensitive_features: Any = None, ids: Sequence[Id] | None = None
     ) -> Issued:
-        """Predict rows; their labels are waited for under these ids, or under their numbers."""
-        now = self._settle()
+        """Predict rows and wait for their labels.
+
+        Args:
+            X: rows, laid out as in the first call.
+            sensitive_features: one row for each.
+            ids: to label the predictions by; their numbers, by default.
+
+        Returns:
+            The ids, and the predictions as the model gave them.
+
+        Raises:
+            DataError: rows that differ from the first call's, or ids in use.
+        """
+        now = self._catch_up()
         ledger = self._ledger
-        layout, x = taken_apart(X)
-        groups = None if sensitive_features is None else taken_apart(sensitive_features)
+        layout, x = to_rows(X)
+        groups = None if sensitive_features is None else to_rows(sensitive_features)
         layouts = [layout, groups and groups[0]]
         if ledger.layouts and layouts != ledger.layouts:
             raise DataError(
@@ -165,16 +182,23 @@ class DelayedLabels:
         if x:
             once = {} if ledger.layouts else {"layouts": layouts}
             self._record("issued", now, {**event, **once})
-            self._settle()
+            self._catch_up()
         return Issued(ids=names, prediction=prediction, probability=probability)
 
     def label(self, ids: Id | Sequence[Id], y: Any) -> None:
-        """Take labels of predictions, in any order, of one or of many.
+        """Take labels of one or many predictions, in any order.
 
-        They are written down before the model learns. Should it fail then, they are not to be
-        sent again: the next call, of whatever kind, lets it learn.
+        They are recorded before the model learns. If it fails then, do not send them again: the
+        next call, of whatever kind, lets it learn.
+
+        Args:
+            ids: as `issue` returned them.
+            y: a label for each.
+
+        Raises:
+            DataError: labels that are missing, or ids that do not wait for one.
         """
-        now = self._settle()
+        now = self._catch_up()
         single = isinstance(ids, int | str | np.integer)
         names, labels = _listed([ids] if single else ids), np.asarray([y] if single else y).tolist()
         if len(names) != len(labels) or any(_is_missing(label) for label in labels):
@@ -206,15 +230,15 @@ class DelayedLabels:
             event |= {"unknown": len(unknown), "repeated": len(repeated)}
         if names:
             self._record("labelled", now, event)
-            self._settle()
+            self._catch_up()
 
     def tick(self) -> None:
-        """Close what is due; for the time in which nothing else happens."""
-        self._settle()
+        """Close what is due; for times in which nothing else is called."""
+        self._catch_up()
 
     def close_all(self) -> None:
         """Close every task now, with the labels that are here: the stream has ended."""
-        now = self._settle()
+        now = self._catch_up()
         if self._ledger.filling:
             self._record("full", now, {"task": self._ledger.filling.number})
         while self._ledger.tasks or self._ledger.late:
@@ -223,7 +247,7 @@ class DelayedLabels:
 
     @property
     def tally(self) -> Tally:
-        """How many predictions, labels and tasks there have been, and what became of them."""
+        """How many predictions, labels and tasks there have been so far."""
         return self._ledger.tally
 
     @property
@@ -237,7 +261,7 @@ class DelayedLabels:
         return len(self._ledger.held)
 
     def close(self) -> None:
-        """Let go of the journal; its file is all that is needed to go on."""
+        """Close the journal; its file is all that is needed to continue."""
         if self._log:
             self._log.close()
 
@@ -248,9 +272,9 @@ class DelayedLabels:
         self.close()
 
     def _begin(self, learned: int | None) -> None:
-        """Go on from the journal, or begin it."""
+        """Continue from the journal, or begin it."""
         for event in self._log.read() if self._log else ():
-            self._read_again(event, learned)
+            self._replay(event, learned)
         rounds = self._ledger.tally.rounds
         if not self._ledger.begun:
             begun = {
@@ -261,13 +285,13 @@ class DelayedLabels:
             self._record("begun", self._now(), begun)
         elif self._learned is not None and self._learned > rounds:
             raise _another_model(self._learned, rounds)
-        self._settle()
+        self._catch_up()
 
     def _now(self) -> float:
         return max(float(self._clock()), self._ledger.at)  # a clock may be set back
 
-    def _settle(self) -> float:
-        """Let everything happen that is due by now, and learn from it."""
+    def _catch_up(self) -> float:
+        """Apply every event that is due by now, learn from the closed tasks, return the time."""
         now = self._now()
         while due := self._rules.due(self._ledger, now):
             self._record(*due)
@@ -275,17 +299,20 @@ class DelayedLabels:
         return now
 
     def _record(self, kind: str, at: float, content: Event) -> None:
-        """Write an event down, then let it happen."""
+        """Write an event to the journal, then apply it."""
         event = {"event": kind, "at": at, **content}
         if self._log:
             self._log.append(event)
             if kind == "closed":
                 self._log.sync()  # a model saved from now on must not know more than the journal
+        self._apply(event)
+
+    def _apply(self, event: Event) -> None:
         if closed := self._ledger.apply(event):
             self._unlearned.append(closed)
 
-    def _read_again(self, event: Event, learned: int | None) -> None:
-        """Let an event of the journal happen again."""
+    def _replay(self, event: Event, learned: int | None) -> None:
+        """Apply an event of the journal again."""
         if not self._ledger.begun:
             if event.get("event") != "begun" or event.get("schema") != JOURNAL_SCHEMA:
                 raise RunError(
@@ -297,12 +324,11 @@ class DelayedLabels:
             if known is not None and known < 0:
                 raise _another_model(known, 0)
             self._learned = known
-        if closed := self._ledger.apply(event):
-            self._unlearned.append(closed)
-            self._learn()
+        self._apply(event)
+        self._learn()
 
     def _learn(self) -> None:
-        """Score closed tasks and learn from them, each once. What fails is tried again."""
+        """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._unlearned:
             task = self._unlearned[0]
             if self._on_close and task.number > self._scored:
@@ -331,7 +357,7 @@ def _another_model(learned: int, rounds: int) -> RunError:
 
 
 def _listed(ids: Any) -> list[Id]:
-    """Ids as plain values."""
+    """Return ids as plain values."""
     names = [id.item() if isinstance(id, np.generic) else id for id in ids]
     odd = [id for id in names if not isinstance(id, int | str) or isinstance(id, bool)]
     if odd:
@@ -344,5 +370,5 @@ def _is_missing(label: Any) -> bool:
 
 
 def _some(values: Sequence[Any]) -> str:
-    """A few values for a message."""
+    """Return a few values for a message."""
     return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")

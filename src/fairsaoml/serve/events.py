@@ -1,7 +1,7 @@
-"""A log of what happened: one JSON object a line, whole or not there, exact to the last digit.
+"""A log of events: one JSON object a line, complete or absent, exact to the last digit.
 
-`runs.journal` keeps a run's rounds and is cut back to a checkpoint; here nothing is ever taken
-back, and a reader passes once over a file of any length.
+`runs.journal` is cut back to a checkpoint; here nothing is ever taken back, and reading passes once
+over a file of any length.
 """
 
 import json
@@ -10,45 +10,43 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairsaoml.core.errors import DataError, RunError
+from fairsaoml.core.errors import DataError
+from fairsaoml.files import json_lines
 
-__all__ = ["EventLog"]
+__all__ = ["Event", "EventLog"]
 
 Event = dict[str, Any]
 
 
 class EventLog:
-    """Append-only. Read it to its end first, then write."""
+    """An append-only file of events. Read it to its end first, then write.
+
+    Args:
+        path: created, with its folder, if there is none.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         # Unbuffered: what was appended survives the process, and nothing else is ever written.
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115
-        self._end = 0  # of the last whole line
+        self._end = 0  # of the last complete line
 
     def read(self) -> Iterator[Event]:
-        """Every event, oldest first; then a last line that a kill has torn is cut off."""
+        """Yield every event, oldest first; then cut off a last line that a kill has torn."""
         self.sync()  # what is learned from it now must stay true
-        with open(self._path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    event = json.loads(line) if line.endswith(b"\n") else None
-                except ValueError:
-                    event = None
-                if not isinstance(event, dict):
-                    if file.read(1):
-                        raise RunError(
-                            f"line {number} of {self._path} is damaged; expected one JSON object a "
-                            "line; go on from a whole copy, or begin another journal"
-                        )
-                    break
-                self._end += len(line)
-                yield event
+        advice = "continue from an intact copy, or begin another journal"
+        for size, event in json_lines(self._path, advice=advice):
+            self._end += size
+            yield event
         self._file.truncate(self._end)
 
     def append(self, event: Event) -> None:
-        """Write one event; where that fails, as on a full disk, nothing of it stays."""
+        """Write one event; if that fails, as on a full disk, nothing of it stays.
+
+        Raises:
+            DataError: the event holds something that JSON cannot.
+        """
         try:
             line = json.dumps(event, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         except (TypeError, ValueError) as problem:
@@ -66,9 +64,9 @@ class EventLog:
         self._end += len(line)
 
     def sync(self) -> None:
-        """Make sure that it is on the disk, should the power fail."""
+        """Flush what was written to the disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Close the file."""
         self._file.close()

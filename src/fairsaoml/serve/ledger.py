@@ -1,12 +1,12 @@
-"""Predictions and their labels, as a fold over events: the same events, the same ledger.
+"""Predictions and their labels, as a function of events: the same events, the same ledger.
 
-Nothing is decided here. `runs.delayed` decides what happens next and writes it down as an event;
-this applies it, the first time and again when a journal is read.
+Nothing is decided here. `serve.delayed` decides what happens next and records it as an event; the
+ledger applies it, the first time and again when a journal is read.
 
     issued    rows and their predictions go into the newest task; where others begin, it is full
     full      a task takes no more predictions
     labelled  labels have come, on time or after their task was closed (late)
-    expired   predictions nobody labelled are forgotten
+    expired   predictions that nobody labelled are dropped
     closed    the oldest task's labelled rows, in the order of issue, with the late ones
 """
 
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.serve.rows import Layout, put_together
+from fairsaoml.serve.events import Event
+from fairsaoml.serve.rows import Layout, from_rows
 
 __all__ = ["ClosedTask", "Held", "Id", "Ledger", "OpenTask", "Tally"]
 
 Id = int | str
-Event = dict[str, Any]
 
 
 class Tally(NamedTuple):
@@ -82,7 +82,7 @@ class OpenTask:
 
 
 class Ledger:
-    """What is known of predictions and labels now."""
+    """The predictions and labels that are held now."""
 
     def __init__(self) -> None:
         self.begun: Event = {}
@@ -109,13 +109,17 @@ class Ledger:
         return row.task <= self.tally.tasks
 
     def rows_to_close(self) -> list[Held]:
-        """What the oldest task would hold if it closed now."""
-        own = self.tasks[0].rows if self.tasks else []
-        labelled = [row for row in own if row.label is not None]
+        """Return the rows that the oldest task would have if it closed now."""
+        rows = self.tasks[0].rows if self.tasks else []
+        labelled = [row for row in rows if row.label is not None]
         return sorted([*labelled, *self.late], key=lambda row: row.number)
 
     def apply(self, event: Event) -> ClosedTask | None:
-        """Let an event have happened; if a task is closed by it, that task."""
+        """Apply an event; return the task that it closes, if it does.
+
+        Raises:
+            RunError: an event of another version, or one that contradicts those before.
+        """
         kind = event["event"]
         self.at = max(self.at, event["at"])
         if kind == "begun":
@@ -132,7 +136,7 @@ class Ledger:
             return self._closed(event)
         else:
             raise RunError(
-                f"expected an event of this version of fairsaoml, got {kind!r}; upgrade to go on"
+                f"expected an event of this version of fairsaoml, got {kind!r}; upgrade to continue"
             )
         return None
 
@@ -207,7 +211,7 @@ class Ledger:
             raise RunError(
                 f"expected task {task.number} to close with {len(rows)} rows, got task "
                 f"{event['task']} with {len(event['ids'])} in the journal; it was changed by "
-                "hand or belongs to several processes: go on from a whole copy"
+                "hand or belongs to several processes: continue from an intact copy"
             )
         self.late = []
         for row in rows:
@@ -218,10 +222,9 @@ class Ledger:
             number=task.number,
             round=self.tally.rounds if rows else None,
             ids=event["ids"],
-            X=put_together(layout or Layout("numbers"), [row.x for row in rows]),
+            X=from_rows(layout or Layout("numbers"), [row.x for row in rows]),
             y=np.asarray([row.label for row in rows]),
-            sensitive_features=sensitive
-            and put_together(sensitive, [row.sensitive for row in rows]),
+            sensitive_features=sensitive and from_rows(sensitive, [row.sensitive for row in rows]),
             prediction=np.asarray([row.prediction for row in rows]),
             probability=np.asarray([row.probability for row in rows])
             if rows and rows[0].probability is not None

@@ -1,7 +1,7 @@
-"""Rows in plain data and back: what a journal keeps of an array or a dataframe.
+"""Rows as plain data and back: how a journal keeps arrays and dataframes.
 
-A task is put together from rows of many calls, perhaps by another process than took them. So rows
-are plain values, exact to the last digit, and their layout says what they were.
+A task is assembled from rows of many calls, perhaps by another process than took them. So rows are
+plain values, exact to the last digit, and a layout says what they were.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 from fairsaoml.core.errors import DataError
 
-__all__ = ["Layout", "put_together", "taken_apart"]
+__all__ = ["Layout", "from_rows", "to_rows"]
 
 
 class Layout(NamedTuple):
@@ -25,25 +25,28 @@ class Layout(NamedTuple):
 
     @classmethod
     def from_json(cls, plain: list[Any]) -> "Layout":
-        """A layout as it stands in a journal."""
+        """Return the layout that a journal holds."""
         kind, names, backend = plain
         return cls(kind=kind, names=tuple(names), backend=backend)
 
 
-def taken_apart(values: Any) -> tuple[Layout, list[Any]]:
-    """An array, a list, a dictionary of columns, a series or a dataframe as a list of rows.
+def to_rows(values: Any) -> tuple[Layout, list[Any]]:
+    """Return the layout and the rows of an array, a list, a dict of columns or a dataframe.
 
-    >>> taken_apart(np.array([[1.5, 2.0], [np.nan, 4.0]]))
+    Raises:
+        DataError: not a table, or infinite numbers.
+
+    >>> to_rows(np.array([[1.5, 2.0], [np.nan, 4.0]]))
     (Layout(kind='numbers', names=(), backend=''), [[1.5, 2.0], [None, 4.0]])
-    >>> taken_apart({"sex": ["f", "m"], "age": [30, 40]})[1]
+    >>> to_rows({"sex": ["f", "m"], "age": [30, 40]})[1]
     [['f', 30], ['m', 40]]
     """
-    found = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
-    if isinstance(found, nw.DataFrame):
-        layout = Layout("frame", tuple(found.columns), found.implementation.value)
-        return layout, [_plain(list(row)) for row in found.rows()]
-    if isinstance(found, nw.Series) and isinstance(found.name, str):
-        return Layout("series", (found.name,), found.implementation.value), _plain(found.to_list())
+    table = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(table, nw.DataFrame):
+        layout = Layout("frame", tuple(table.columns), table.implementation.value)
+        return layout, [_plain(list(row)) for row in table.rows()]
+    if isinstance(table, nw.Series) and isinstance(table.name, str):
+        return Layout("series", (table.name,), table.implementation.value), _plain(table.to_list())
     if isinstance(values, Mapping):
         columns = [np.asarray(column).tolist() for column in values.values()]
         rows = [list(row) for row in zip(*columns, strict=True)]
@@ -53,14 +56,14 @@ def taken_apart(values: Any) -> tuple[Layout, list[Any]]:
         raise DataError(f"expected a table of rows, got shape {array.shape}; one row per decision")
     if array.dtype.kind in "biuf":
         return Layout("numbers"), _plain(array.tolist())
-    # Once more as objects: values of several kinds have all become words.
+    # Again as objects: NumPy makes strings of values of several kinds.
     return Layout("objects"), _plain(np.asarray(values, dtype=object).tolist())
 
 
-def put_together(layout: Layout, rows: list[Any]) -> Any:
-    """What `taken_apart` took apart; numbers come back as 64-bit ones.
+def from_rows(layout: Layout, rows: list[Any]) -> Any:
+    """Return what `to_rows` was given; numbers come back in 64 bits.
 
-    >>> put_together(*taken_apart(np.array([[1.5, 2.0], [np.nan, 4.0]])))
+    >>> from_rows(*to_rows(np.array([[1.5, 2.0], [np.nan, 4.0]])))
     array([[1.5, 2. ],
            [nan, 4. ]])
     """
@@ -78,7 +81,7 @@ def put_together(layout: Layout, rows: list[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Values as JSON has them: NaN is None, infinity is refused."""
+    """Values as JSON has them: NaN is None, infinity is an error."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, np.generic):

@@ -1,6 +1,6 @@
-"""When a task is full, when it closes, what expires: decisions about a ledger at a time.
+"""When a task is full, when it closes, what expires: decided from a ledger and the time.
 
-Pure, and blind to how often they are asked: what is due is the same, noticed early or late.
+Pure functions: what is due does not depend on how often they are called.
 """
 
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.serve.ledger import Event, Ledger, OpenTask
+from fairsaoml.serve.events import Event
+from fairsaoml.serve.ledger import Ledger, OpenTask
 
-__all__ = ["Due", "Rules", "closing"]
+__all__ = ["Due", "TaskRules", "closing"]
 
 
 class Due(NamedTuple):
@@ -22,7 +23,7 @@ class Due(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class TaskRules:
     """What a task is, how long it waits, and how much is held. `DelayedLabels` explains them."""
 
     task_rows: int | None
@@ -35,23 +36,18 @@ class Rules:
     def __post_init__(self) -> None:
         if self.task_rows is None and self.task_seconds is None:
             raise ConfigError("expected task_rows or task_seconds, got neither; say what a task is")
-        for name, least in (
-            ("task_rows", 1),
-            ("task_seconds", 0),
-            ("wait_seconds", 0),
-            ("max_rows", self.task_rows or 1),
-        ):
+        least = {"task_rows": 1, "task_seconds": 0, "wait_seconds": 0}
+        least["max_rows"] = self.task_rows or 1
+        for name, low in least.items():
             value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise ConfigError(f"expected {name} of at least {least}, got {value!r}")
-        for name, known in (("late", ("next", "drop")), ("unknown", ("raise", "count"))):
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"expected {name}={known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}"
-                )
+            if value is not None and not value >= low:
+                raise ConfigError(f"expected {name} of at least {low}, got {value!r}")
+        for name, (one, other) in {"late": ("next", "drop"), "unknown": ("raise", "count")}.items():
+            if (value := getattr(self, name)) not in (one, other):
+                raise ConfigError(f"expected {name}={one!r} or {other!r}, got {value!r}")
 
     def due(self, ledger: Ledger, now: float) -> Due | None:
-        """The next event that has to happen by now."""
+        """Return the next event that has to happen by now, or None."""
         if task := ledger.filling:
             if task.size == self.task_rows:
                 return Due("full", now, {"task": task.number})
@@ -59,16 +55,18 @@ class Rules:
                 return Due("full", task.opened_at + self.task_seconds, {"task": task.number})
         if ledger.tasks and (why := self._may_close(ledger.tasks[0], now)):
             return Due("closed", now, closing(ledger, why))
-        beyond = len(ledger.held) - self.max_rows
-        if beyond > 0 and ledger.waiting:
-            return Due("expired", now, {"ids": list(islice(ledger.waiting, beyond))})
+        excess = len(ledger.held) - self.max_rows
+        if excess <= 0:
+            return None
+        if ledger.waiting:
+            return Due("expired", now, {"ids": list(islice(ledger.waiting, excess))})
         # With nothing to wait for, what is held can only be learned from.
-        if beyond > 0 and ledger.filling:
+        if ledger.filling:
             return Due("full", now, {"task": ledger.filling.number})
-        return Due("closed", now, closing(ledger, "room")) if beyond > 0 else None
+        return Due("closed", now, closing(ledger, "room"))
 
     def cut(self, ledger: Ledger, rows: int) -> list[tuple[int, int]]:
-        """(task, rows) of so many new rows: what the present task has room for, then others."""
+        """Return (task, rows) for new rows: as many as the open task has room for, then others."""
         task = ledger.filling
         number = task.number if task else ledger.next_task
         room = rows if self.task_rows is None else self.task_rows - (task.size if task else 0)
@@ -80,7 +78,7 @@ class Rules:
         return cuts
 
     def _may_close(self, task: OpenTask, now: float) -> str:
-        """Why the oldest task may close, or nothing."""
+        """Why the oldest task may close; empty if it may not."""
         if task.full_at is None:
             return ""
         if not task.waiting:
@@ -90,14 +88,14 @@ class Rules:
 
 
 def closing(ledger: Ledger, why: str) -> Event:
-    """The oldest task as it would close now; of late rows alone where there is none."""
+    """Return the event that closes the oldest task now, or late rows alone if no task is open."""
     rows = ledger.rows_to_close()
     task = ledger.tasks[0] if ledger.tasks else None
-    own = len(rows) - len(ledger.late)
+    on_time = len(rows) - len(ledger.late)
     return {
         "task": task.number if task else ledger.next_task,
         "why": why,
         "ids": [row.id for row in rows],
         "late": len(ledger.late),
-        "unlabelled": task.size - own if task else 0,
+        "unlabelled": task.size - on_time if task else 0,
     }
