@@ -14,15 +14,13 @@ def of_round(job, round, length=4):
     return Event("round", job, round=round, length=length, domain="here", figures=FIGURES)
 
 
-def show(names, events, seeds=2):
+def show(names, events, seeds=2, terminal=None):
+    """Show events; on a terminal if `terminal` is the monkeypatch to make one with."""
+    if terminal:
+        terminal.setattr(sys.stderr, "isatty", lambda: True)
     with progress(names, seeds, quiet=False) as on_event:
         for event in events:
             on_event(event)
-
-
-@pytest.fixture
-def terminal(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
 
 
 def test_the_time_left_is_that_of_runs_still_to_be_done(monkeypatch):
@@ -40,26 +38,26 @@ def test_the_time_left_is_that_of_runs_still_to_be_done(monkeypatch):
     assert completion.words == "2/4 runs, about 30 s left"
 
 
-def test_a_terminal_shows_all_runs_and_those_going_on(terminal, capsys):
-    lost_and_continued = [Event("lost", 0), Event("started", 0)]
-    begun = [Event("started", 0), of_round(0, 3)]
-    show(["aod", "cbce"], [*begun, *lost_and_continued, Event("finished", 0), Event("kept", 1)])
+def test_a_terminal_shows_all_runs_and_those_going_on(monkeypatch, capsys):
+    events = [Event("started", 0), of_round(0, 3), Event("lost", 0), Event("started", 0)]
+    events += [Event("finished", 0), Event("kept", 1)]
+    show(["aod", "cbce"], events, terminal=monkeypatch)
     said = capsys.readouterr().err
     assert "all runs" in said
     assert "2/2 runs" in said
 
 
-def test_a_terminal_has_a_bar_for_each_of_a_few_runs(terminal, capsys):
-    show(["aod", "cbce"], [Event("started", 1), of_round(1, 3)])
+def test_a_terminal_has_a_bar_for_each_of_a_few_runs(monkeypatch, capsys):
+    show(["aod", "cbce"], [Event("started", 1), of_round(1, 3)], terminal=monkeypatch)
     said = capsys.readouterr().err
     assert "aod" in said
     assert "round 3/4 here" in said
     assert "2 seeds each" in said
 
 
-def test_a_terminal_has_bars_for_those_of_many_runs_that_are_going_on(terminal, capsys):
+def test_a_terminal_has_bars_for_those_of_many_runs_that_are_going_on(monkeypatch, capsys):
     names = [f"run-{number}" for number in range(40)]
-    show(names, [Event("started", 7), of_round(7, 1)])
+    show(names, [Event("started", 7), of_round(7, 1)], terminal=monkeypatch)
     said = capsys.readouterr().err
     assert "run-7" in said
     assert "run-8" not in said
