@@ -1,9 +1,9 @@
-"""Models in folders: `model.save(path)` and `load(path)`; a loaded model continues exactly.
+"""What was learned, in a folder: `model.save(path)`, `load(path)`; it goes on as if never away.
 
 A saved model is a checkpoint (`runs.checkpoint`): safetensors for the arrays and a JSON manifest
 with the schema's version, the settings, the coding of labels, groups and features, the round, the
-seed and the package versions. Never pickle: loading runs no code from the folder. Saving again
-keeps the previous model until the new one is complete.
+seed and the package versions. Never pickle: nothing in the folder is run. Saving again keeps the
+model before until the new one is whole.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ __all__ = ["Saveable", "Saved", "load", "part"]
 
 MANIFEST = "manifest.json"
 OURS = (MANIFEST, "previous.json", "state-*.safetensors", ".*.part")
-# A saved model names a class of one of these modules, and no other.
+# Where a kind may come from: a file names a class of these modules, and no other.
 HOMES = ("online", "sklearn", "river")
 PACKAGES = ("fairsaoml", "jax", "numpy", "scikit-learn")
 
@@ -45,11 +45,7 @@ class Saveable(ABC):
     _home: ClassVar[str]  # one of HOMES
 
     def save(self, path: str | PathLike) -> None:
-        """Write the model into a folder; one saved there before is replaced.
-
-        Raises:
-            RunError: the folder holds something else.
-        """
+        """Write the model into a folder of its own; one saved there before is replaced."""
         folder = Path(path)
         _require_ours(folder)
         round, arrays, about = self._saved()
@@ -59,11 +55,7 @@ class Saveable(ABC):
 
     @classmethod
     def load(cls, path: str | PathLike) -> Self:
-        """Return the model of this class that was saved in a folder.
-
-        Raises:
-            RunError: no such model there, or a damaged one.
-        """
+        """The model of this class in a folder."""
 
         def make(manifest: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
             if manifest["kind"] != cls._kind():
@@ -73,7 +65,7 @@ class Saveable(ABC):
                 )
             return cls._restored(Saved(manifest["round"], arrays, manifest))
 
-        return _newest(Path(path), make)
+        return _found(Path(path), make)
 
     @classmethod
     def _kind(cls) -> str:
@@ -81,21 +73,17 @@ class Saveable(ABC):
 
     @abstractmethod
     def _saved(self) -> Saved:
-        """Return all that is needed to continue."""
+        """All that is needed to go on."""
 
     @classmethod
     @abstractmethod
     def _restored(cls, saved: Saved) -> Self:
-        """Return the model that `_saved` described."""
+        """The model that `_saved` gave."""
 
 
 def load(path: str | PathLike) -> Any:
-    """Return the model that was saved in a folder, of whichever class of this package.
-
-    Raises:
-        RunError: no such model there, or one of another package's class.
-    """
-    kind = _newest(Path(path), lambda manifest, _: manifest["kind"])
+    """What was saved in a folder, of whichever class of this package."""
+    kind = _found(Path(path), lambda manifest, _: manifest["kind"])
     home, _, name = kind.partition(".")
     module = import_module(f"fairsaoml.estimators.{home}") if home in HOMES else None
     if name not in getattr(module, "__all__", ()):
@@ -107,7 +95,7 @@ def load(path: str | PathLike) -> Any:
 
 
 def part(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """Return the arrays that were saved under a name of a dictionary.
+    """The arrays that were saved under a name of a dictionary.
 
     >>> part({"['a'].x": np.ones(1), "['b']": np.zeros(1)}, "a")
     {'.x': array([1.])}
@@ -116,13 +104,13 @@ def part(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
     return {key.removeprefix(under): one for key, one in arrays.items() if key.startswith(under)}
 
 
-def _newest(folder: Path, make: Any) -> Any:
-    model = newest(folder, make)
-    if model is None:
+def _found(folder: Path, make: Any) -> Any:
+    found = newest(folder, make)
+    if found is None:
         raise RunError(
             f"expected a saved model in {folder}, found none; write one with `model.save(path)`"
         )
-    return model
+    return found
 
 
 def _require_ours(folder: Path) -> None:
@@ -130,7 +118,7 @@ def _require_ours(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RunError(f"expected a folder at {folder}, found a file; give another path")
     names = [path.name for path in folder.iterdir()] if folder.exists() else []
-    strange = [name for name in names if not any(fnmatch(name, pattern) for pattern in OURS)]
+    strange = [name for name in names if not any(fnmatch(name, own) for own in OURS)]
     if not strange and MANIFEST in names:
         try:
             strange = [] if "kind" in read_json(folder / MANIFEST) else [MANIFEST]
