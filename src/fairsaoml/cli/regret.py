@@ -30,7 +30,8 @@ def regret(
 ) -> None:
     """Measure regret against the best fixed model of every window, and the sums of violations."""
     from fairsaoml.files import tidy
-    from fairsaoml.report.regret import check_picture, write_regret_picture
+    from fairsaoml.report.page import check_picture
+    from fairsaoml.report.regret import write_regret_picture
     from fairsaoml.runs.regret import run_regret
 
     if picture is not None:

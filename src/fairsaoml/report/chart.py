@@ -1,7 +1,7 @@
-"""A chart: panels above one another that share the rounds as their axis.
+"""A chart: stacked panels that share the rounds as their axis.
 
-A `Chart` is drawn as often as needed, once for each width it is read at. Its panels keep the
-values beside the strokes, so that a page can show them under a pointer.
+A `Chart` is drawn once for each width it is read at. Its panels keep the values beside the lines,
+so that a page can show them under the pointer.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 
 from fairsaoml.report.markup import Markup, element, join, number
 from fairsaoml.report.reading import Domain, Series
-from fairsaoml.report.svg import BOLD, LETTER, Frame, drawing, shorten, spread_out, text, ticks
+from fairsaoml.report.svg import (
+    BOLD,
+    LETTER,
+    Frame,
+    across,
+    drawing,
+    shorten,
+    spread_out,
+    text,
+    ticks,
+)
 
 __all__ = ["Chart", "Curve", "Panel"]
 
@@ -31,7 +41,7 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """What is drawn in one frame, and the curves whose values a reader may ask for."""
+    """What is drawn in one frame, and the curves whose values the pointer shows."""
 
     title: str
     note: str
@@ -54,10 +64,12 @@ class Chart:
     name_ends: bool = False  # write each curve's name at its right end, where there is room
 
     def draw(self, width: float, name_ends: bool = False, alone: str | None = None) -> Markup:
-        """The chart at one width, in the units of its text size.
+        """Draw the chart.
 
-        `name_ends` leaves room on the right for the curves' names. `alone` is the style sheet of
-        a picture that stands by itself, with a ground and a margin of its own.
+        Args:
+            width: in the units of its text size.
+            name_ends: leave room on the right for the curves' names.
+            alone: the style sheet of a picture that stands by itself.
         """
         named = name_ends and self.name_ends
         inner = width - LEFT - (self._room() if named else RIGHT)
@@ -95,7 +107,7 @@ class Chart:
         return min(max(map(len, names), default=0) * BOLD * LETTER + 12, LABELS)
 
     def values(self) -> dict[str, Any]:
-        """The numbers under a pointer: for each panel its curves, by place on the axis."""
+        """Return what the pointer shows: for each panel its curves, by position on the axis."""
         return {
             "rounds": list(self.xs),
             "panels": [
@@ -125,15 +137,14 @@ def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
     if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
         parts.append(text(taken, frame.top - 12, panel.note, "note"))
     for value, words in panel.y_ticks:
-        y = frame.y(value)
         if panel.curves:  # a strip of rows needs no lines between them
-            parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
-        parts.append(text(frame.left - 8, y + 4, words, anchor="end"))
+            parts.append(across(frame, value, "grid"))
+        parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
     return join(*parts)
 
 
 def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
-    """Each domain's name on top, and a line where it begins, beside the titles and not in them."""
+    """Each domain's name on top, and a line where it begins, not crossing the titles."""
     parts = []
     for i, domain in enumerate(domains):
         left = frames[0].x(domain.first - 0.5)

@@ -1,4 +1,4 @@
-"""The charts of a report: how fair and how accurate by round, and what went on inside."""
+"""The charts of a report: fairness and accuracy by round, and the learner's state."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -8,14 +8,14 @@ from fairsaoml.evaluate.rule import RULE
 from fairsaoml.report.chart import Chart, Curve, Panel
 from fairsaoml.report.markup import Markup, element, join, number
 from fairsaoml.report.reading import Domain, Line, Run, binned, series
-from fairsaoml.report.svg import Frame, Values, band, extent, line, text, ticks
+from fairsaoml.report.svg import Frame, Values, across, band, extent, line, text, ticks
 from fairsaoml.report.words import count
 
 __all__ = ["STYLES", "Reach", "inside", "part", "progress", "style"]
 
 DP_NOTE = "selection rates, lowest ÷ highest group; bold line: the 80 % rule"
 EO_NOTE = "the same of true and of false positive rates, the worse of the two"
-STYLES = 8  # as many runs have a colour and a dash of their own in chart.css
+STYLES = 8  # so many runs have a colour and a dash of their own in chart.css
 RAMP = 8  # steps from the shortest interval's colour to the longest's
 
 TALL, MIDDLE, LOW = 170.0, 130.0, 84.0  # heights of panels, by how much there is to see
@@ -49,10 +49,15 @@ class Reach(NamedTuple):
 
 
 def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Chart:
-    """DP, EO and accuracy by round, the runs over one another."""
+    """Return the chart of DP, EO and accuracy by round, the runs overlaid.
+
+    Args:
+        runs: of one stream.
+        best: the best possible figures by domain, where they are known.
+    """
     bins = binned(sorted({round for run in runs for round in run.rounds}))
     xs = [sum(rounds) / len(rounds) for rounds in bins]
-    domains = max((run.domains for run in runs), key=lambda found: found[-1].last)
+    domains = max((run.domains for run in runs), key=lambda domains: domains[-1].last)
 
     def curves(key: str) -> list[Curve]:
         return [
@@ -60,20 +65,15 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
             for i, run in enumerate(runs)
         ]
 
-    def overlaid(found: Sequence[Curve]) -> Callable[[Frame], Markup]:
-        def marks(frame: Frame) -> Markup:
-            bands = [band(frame, xs, c.values.low, c.values.high, f"band {c.style}") for c in found]
-            return join(*bands, *(line(frame, xs, c.values.mean, c.style) for c in found))
-
-        return marks
+    def overlaid(frame: Frame, curves: Sequence[Curve]) -> Markup:
+        bands = [band(frame, xs, c.values.low, c.values.high, f"band {c.style}") for c in curves]
+        return join(*bands, *(line(frame, xs, c.values.mean, c.style) for c in curves))
 
     def ratio(title: str, note: str, key: str) -> Panel:
-        found = curves(key)
+        ratios = curves(key)
 
         def marks(frame: Frame) -> Markup:
-            y = frame.y(RULE)
-            rule = element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule")
-            return join(rule, overlaid(found)(frame))
+            return join(across(frame, RULE, "rule"), overlaid(frame, ratios))
 
         return Panel(
             title=title,
@@ -82,7 +82,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
             y_range=(0, 1),
             y_ticks=[(value, f"{value:.1f}") for value in ticks(0, 1, 5)],
             marks=marks,
-            curves=found,
+            curves=ratios,
         )
 
     accuracy = curves("accuracy")
@@ -97,7 +97,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
         remarks.append("dashed: the best of any rule, dotted: of a fair rule")
 
     def accuracy_marks(frame: Frame) -> Markup:
-        return join(_best(domains, best, frame), overlaid(accuracy)(frame))
+        return join(_best(domains, best, frame), overlaid(frame, accuracy))
 
     return Chart(
         title="Demographic parity, equalized odds and accuracy by round",
@@ -122,7 +122,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
 
 
 def inside(run: Run, reach: Reach) -> Chart:
-    """What happened inside one learner: weights, waking, dual and violation."""
+    """Return the chart of one learner's weights, awake levels, dual and violation."""
     bins = binned(run.rounds)
     xs = [sum(rounds) / len(rounds) for rounds in bins]
     panels = []
@@ -149,22 +149,22 @@ def inside(run: Run, reach: Reach) -> Chart:
 
 
 def interval_lengths(run: Run) -> list[int]:
-    """The length of each level's intervals: base to the power of the level."""
+    """Return the length of each level's intervals: base to the power of the level."""
     return [run.base**level for level in range(_levels(run))]
 
 
 def style(i: int) -> str:
-    """The class of the i-th run; after the eighth they come round again."""
+    """Return the CSS class of the i-th run; after the eighth they repeat."""
     return f"hue-{i % STYLES}"
 
 
 def part(i: int) -> str:
-    """The class of the i-th constraint, so that none looks like a run."""
+    """Return the CSS class of the i-th constraint, so that none looks like a run."""
     return f"part-{i % STYLES}"
 
 
 def shade(level: int, levels: int) -> str:
-    """The class of a level's colour, from the shortest intervals (light) to the longest.
+    """Return the CSS class of a level, from the shortest intervals (light) to the longest.
 
     >>> shade(0, 5), shade(4, 5)
     ('level-0', 'level-7')
@@ -190,21 +190,21 @@ def _weights(run: Run, levels: int, bins: Sequence[Sequence[int]], xs: Sequence[
         edges.append([None if a is None or b is None else a + b for a, b in pairs])
 
     # A single round has no width to fill: draw it as wide as a round.
-    across = xs if len(xs) > 1 else [xs[0] - 0.5, xs[0] + 0.5]
+    places = xs if len(xs) > 1 else [xs[0] - 0.5, xs[0] + 0.5]
     edges = edges if len(xs) > 1 else [edge * 2 for edge in edges]
 
     def marks(frame: Frame) -> Markup:
         areas, names = [], []
         for level, curve in enumerate(curves):
             below, above = edges[level], edges[level + 1]
-            areas.append(band(frame, across, below, above, f"area {curve.style}"))
-            beside = round(LABEL_ROOM * len(across) / frame.width)
+            areas.append(band(frame, places, below, above, f"area {curve.style}"))
+            beside = round(LABEL_ROOM * len(places) / frame.width)
             place, thickness = _thickest(below, above, beside)
             if thickness * frame.height > SMALLEST_LABEL:
                 y = frame.y(((below[place] or 0.0) + (above[place] or 0.0)) / 2) + 4
                 name = str(lengths[level])
                 names.append(
-                    text(frame.x(across[place]), y, name, f"inside {curve.style}", "middle")
+                    text(frame.x(places[place]), y, name, f"inside {curve.style}", "middle")
                 )
         return join(*areas, *names)
 
@@ -234,9 +234,10 @@ def _thickest(below: Values, above: Values, beside: int) -> tuple[int, float]:
 
 
 def _waking(run: Run, levels: int) -> Panel:
-    wakes: list[list[int]] = [[] for _ in range(levels)]
-    for level, rounds in enumerate(wakes):
-        rounds.extend(sorted({li["round"] for li in run.lines if level in (li.get("awake") or [])}))
+    wakes = [
+        sorted({line["round"] for line in run.lines if level in (line.get("awake") or [])})
+        for level in range(levels)
+    ]
     lengths = interval_lengths(run)
 
     def marks(frame: Frame) -> Markup:
@@ -289,24 +290,22 @@ def _entries(
     ]
 
     def marks(frame: Frame) -> Markup:
-        y = frame.y(0)
-        zero = element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="zero")
-        return join(zero, *(line(frame, xs, c.values.mean, c.style) for c in curves))
+        lines = [line(frame, xs, c.values.mean, c.style) for c in curves]
+        return join(across(frame, 0, "zero"), *lines)
 
-    values = ticks(*shared, 3)
     return Panel(
         title=title,
         note=note,
         height=LOW,
         y_range=shared,
-        y_ticks=[(value, f"{value:g}") for value in values],
+        y_ticks=[(value, f"{value:g}") for value in ticks(*shared, 3)],
         marks=marks,
         curves=curves,
     )
 
 
 def _levels(run: Run) -> int:
-    return max((len(line.get("weights") or []) for line in run.lines), default=0)
+    return _entries_in(run, "weights")
 
 
 def _entries_in(run: Run, key: str) -> int:
@@ -324,7 +323,7 @@ def _entry(key: str, i: int, absent: float | None = None) -> Callable[[Line], fl
 def _best(
     domains: Sequence[Domain], best: Mapping[str, Mapping[str, float]], frame: Frame
 ) -> Markup:
-    """Lines at what can be reached in each domain."""
+    """Lines at the best possible accuracy of each domain."""
     lines = []
     for domain in domains:
         for key, class_ in (("accuracy", "best"), ("fair_accuracy", "best fair")):

@@ -1,15 +1,15 @@
-"""The report of one run or of several over one another: one file, nothing from outside."""
+"""The report of one run, or of several overlaid: one file that loads nothing from outside."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.files import write_text
+from fairsaoml.evaluate.rule import RULE
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, progress, style
 from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.page import asset, page
+from fairsaoml.report.page import asset, check_picture, page, write_page
 from fairsaoml.report.rates import RateRow, group_mark, group_rates
 from fairsaoml.report.reading import Run, best_of, read_runs
 from fairsaoml.report.tables import (
@@ -27,28 +27,49 @@ WIDE, NARROW = 1032.0, 380.0  # drawing widths: a full page, a phone
 HALF, THIRD = 500.0, 320.0  # small multiples, two or three beside one another
 PICTURE = 900.0
 
-UNSEEN = "unseen"  # the slot of `evaluate.metrics`, said again here to spare loading it
+UNSEEN = "unseen"  # as in `evaluate.metrics`, repeated here to avoid loading NumPy
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
-    """Write the report of the runs in these folders as one self-contained HTML file."""
-    runs = read_runs(folders)
-    return _write(Path(out), _page(runs))
+    """Write the report of some runs as one self-contained HTML file.
+
+    Args:
+        folders: of runs, one or several to overlay.
+        out: the HTML file.
+
+    Returns:
+        The same file.
+
+    Raises:
+        RunError: a folder that holds no run, or a damaged one.
+    """
+    return write_page(Path(out), _page(read_runs(folders)))
 
 
 def write_picture(folders: Sequence[Path], out: Path) -> Path:
-    """Write DP, EO and accuracy by round as one SVG file that stands alone."""
-    if Path(out).suffix != ".svg":
-        raise RunError(f"expected a picture's name ending in .svg, got {out}; name it so")
+    """Write DP, EO and accuracy by round as one self-contained SVG file.
+
+    Args:
+        folders: of runs of one stream.
+        out: the file, named *.svg.
+
+    Returns:
+        The same file.
+
+    Raises:
+        RunError: another name, runs of several streams, or a folder that holds no run.
+    """
+    check_picture(Path(out))
     runs = read_runs(folders)
     if len(streams := _by_stream(runs)) > 1:
         names = ", ".join(sorted({same[0].stream for same in streams}))
         raise RunError(
             f"expected runs of one stream in one picture, got {len(streams)} ({names}); "
-            "draw each stream's runs by themselves"
+            "draw each stream's runs separately"
         )
     chart = progress(runs, best_of(runs))
-    return _write(Path(out), chart.draw(PICTURE, name_ends=True, alone=asset("chart.css")) + "\n")
+    drawn = chart.draw(PICTURE, name_ends=True, alone=asset("chart.css"))
+    return write_page(Path(out), drawn + "\n")
 
 
 def _page(runs: Sequence[Run]) -> str:
@@ -76,31 +97,28 @@ def _stream(runs: Sequence[Run], key: str) -> list[str]:
     parts += [element("h2", "Round by round"), _progress(runs, f"{key}-progress")]
     parts += _groups(runs)
     parts += _insides(runs, key)
-    parts += [
-        element("h2", "Summary"),
-        element(
-            "p",
-            "Large: counts pooled over the rounds and the seeds. Small: the mean over the rounds, "
-            "then over the seeds, ± the standard deviation over the seeds; a mean skips the "
-            "rounds in which a figure is undefined, and says how many.",
-            class_="aside",
-        ),
+    parts += _section(
+        "Summary",
+        "Large: counts pooled over the rounds and the seeds. Small: the mean over the rounds, "
+        "then over the seeds, ± the standard deviation over the seeds; a mean skips the "
+        "rounds in which a figure is undefined, and says how many.",
         summary_table(runs),
-    ]
+    )
     if any(block.adapted for run in runs for block in run.blocks):
-        parts += [
-            element("h2", "With a few labels of the round"),
-            element(
-                "p",
-                "The same after one pass on a labelled tenth of each round, scored on the rest.",
-                class_="aside",
-            ),
+        parts += _section(
+            "With a few labels of the round",
+            "The same after one pass on a labelled tenth of each round, scored on the rest.",
             summary_table(runs, adapted=True),
-        ]
+        )
     for attribute in _attributes(runs):
         parts += [element("h2", f"Counts by {attribute}"), group_table(runs, attribute)]
     parts += [element("h2", "What could not be measured"), troubles_table(runs)]
     return parts
+
+
+def _section(title: str, words: str, body: Markup) -> list[Markup]:
+    """A heading, a remark in small print, and what they are about."""
+    return [element("h2", title), element("p", words, class_="aside"), body]
 
 
 def _lead(runs: Sequence[Run]) -> Markup:
@@ -110,10 +128,10 @@ def _lead(runs: Sequence[Run]) -> Markup:
     seeds = count(len(longest.seeds), "seed")
     return element(
         "p",
-        f"{rounds}{domains}, {seeds}. Every round is scored with what was learned before it, and "
-        "only then learned from. DP (demographic parity) and EO (equalized odds) compare how the "
-        "groups are treated: the lowest rate divided by the highest. 1 is equal; from 0.8 on, the "
-        "80 % rule is met.",
+        f"{rounds}{domains}, {seeds}. Each round is scored with what was learned before it; only "
+        "then does the learner learn from it. DP (demographic parity) and EO (equalized odds) "
+        "compare how the groups are treated: the lowest rate divided by the highest. 1 is equal; "
+        f"from {RULE} on, the 80 % rule is met.",
         class_="lead",
     )
 
@@ -183,9 +201,9 @@ def _groups(runs: Sequence[Run]) -> list[str]:
                 "figure",
                 element(
                     "figcaption",
-                    f"{last_rounds(runs)} of each domain, pooled: the share of each group that was "
-                    "selected, of its positives that were found, of its negatives that were "
-                    "taken for positives. Marks on one another: equal treatment.",
+                    f"{last_rounds(runs)} of each domain, pooled: the share of each group, of its "
+                    "positives and of its negatives that was selected. Overlapping marks mean "
+                    "equal treatment.",
                 ),
                 element("ul", *legend, class_="key neutral"),
                 element("div", group_rates(attribute, rows, WIDE, 3), class_="wide"),
@@ -195,7 +213,7 @@ def _groups(runs: Sequence[Run]) -> list[str]:
     return parts
 
 
-def _insides(runs: Sequence[Run], key: str) -> list[str]:
+def _insides(runs: Sequence[Run], key: str) -> list[Markup]:
     reach = Reach.of(runs)
     seen = [(i, run) for i, run in enumerate(runs) if not run.sealed]
     width = {1: WIDE, 2: HALF}.get(len(seen), THIRD)
@@ -213,22 +231,18 @@ def _insides(runs: Sequence[Run], key: str) -> list[str]:
             sections.append(element("section", element("h3", run.name), *body, class_=style(i)))
     if not sections:
         return []
-    return [
-        element("h2", "Inside the learner" if len(seen) == 1 else "Inside the learners"),
-        element(
-            "p",
-            "One expert for each length of interval. Weight on short intervals means the world is "
-            "changing, weight on long ones that it is quiet. The dual is the price the learner "
-            "puts on breaking a constraint; a violation above 0 is a constraint broken, on the "
-            "smooth measure it trains with. Means over the seeds.",
-            class_="aside",
-        ),
+    return _section(
+        "Inside the learner" if len(seen) == 1 else "Inside the learners",
+        "There is one expert for each length of interval. Weight on short intervals means that the "
+        "data are changing, weight on long ones that they are stable. The dual is the price of "
+        "breaking a constraint; a violation above 0 is a broken constraint, on the smooth measure "
+        "used in training. Means over the seeds.",
         element("div", *sections, class_="multiples"),
-    ]
+    )
 
 
 def _record(runs: Sequence[Run]) -> list[str]:
-    """How to do it again."""
+    """The settings, and the commands that repeat the runs."""
     commands = [str(run.spec["command"]) for run in runs if run.spec.get("command")]
     parts: list[str] = [element("h2", "Settings and versions")]
     if commands:
@@ -271,7 +285,7 @@ def _sample(class_: str) -> Markup:
 
 
 def _seen(groups: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
-    """Without the groups that nobody declared: they are counted, and compared with no one."""
+    """The groups that were declared; rows of others are counted, but not compared."""
     return {group: counts for group, counts in groups.items() if group != UNSEEN}
 
 
@@ -282,14 +296,8 @@ def _attributes(runs: Sequence[Run]) -> list[str]:
 
 def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs of the same stream with the same settings, in the order they were named."""
-    found: dict[str, list[Run]] = {}
+    streams: dict[str, list[Run]] = {}
     for run in runs:
         settings = (run.spec.get("stream") or {}).get("settings") or {}
-        found.setdefault(run.stream + json.dumps(settings, sort_keys=True), []).append(run)
-    return list(found.values())
-
-
-def _write(out: Path, content: str) -> Path:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, content)
-    return out
+        streams.setdefault(run.stream + json.dumps(settings, sort_keys=True), []).append(run)
+    return list(streams.values())

@@ -1,4 +1,4 @@
-"""Elements of a page as values: plain text is escaped, only what was built here is markup."""
+"""Elements of a page: plain text is escaped; only what was built here is markup."""
 
 import re
 from html import escape
@@ -15,7 +15,7 @@ class Markup(str):
 
 
 def element(name: str, /, *children: str, **attributes: Attribute) -> Markup:
-    """An element with its attributes and children.
+    """Return an element with its attributes and children.
 
     A trailing underscore is dropped and the others become hyphens, as in `class_` and
     `stroke_width`; an attribute that is None is left out.
@@ -38,7 +38,7 @@ def element(name: str, /, *children: str, **attributes: Attribute) -> Markup:
 
 
 def join(*parts: str) -> Markup:
-    """Parts side by side, plain text escaped.
+    """Return parts side by side, plain text escaped.
 
     >>> join("1 < 2", Markup("<br/>"))
     '1 &lt; 2<br/>'
@@ -47,7 +47,7 @@ def join(*parts: str) -> Markup:
 
 
 def number(value: float) -> str:
-    """A coordinate: at most two decimals, no trailing zeros, no minus zero.
+    """Return a coordinate: at most two decimals, no trailing zeros, no minus zero.
 
     >>> number(3.0), number(1.239), number(-0.001)
     ('3', '1.24', '0')

@@ -1,4 +1,4 @@
-"""The groups' rates as marks on a line: how far apart they stand is how unequal they are."""
+"""The groups' rates as marks on a line: the farther apart, the more unequal."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class RateRow(NamedTuple):
 
 
 def group_rates(attribute: str, rows: Sequence[RateRow], width: float, columns: int) -> Markup:
-    """A panel for each rate, `columns` of them beside one another."""
+    """Return a drawing with a panel for each rate, `columns` of them in a row."""
     named = len({row.name for row in rows}) > 1
     longest = max(len(words) for row in rows for words in (row.name, row.stretch))
     names = min(NAMES, longest * LETTER * BOLD + 14, width * 0.4)
@@ -78,7 +78,7 @@ def group_rates(attribute: str, rows: Sequence[RateRow], width: float, columns: 
 
 
 def group_mark(i: int) -> Markup:
-    """The i-th group's mark, around the origin: filled shapes first, then hollow ones."""
+    """Return the i-th group's mark, around the origin: filled shapes first, then hollow ones."""
     full = (i // len(SHAPES)) % 2 == 0
     return element("path", d=SHAPES[i % len(SHAPES)], class_="mark full" if full else "mark")
 

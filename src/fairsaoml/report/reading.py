@@ -1,4 +1,4 @@
-"""A run's folder, read back: what a report needs to know, in the order a report shows it."""
+"""A run's folder, read back: all that a report shows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Domain(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The mean over rounds, its spread over seeds, the lines it skipped; and of pooled counts."""
+    """Figures as means over rounds, their spread over seeds, skipped lines; and of pooled counts."""
 
     mean: Mapping[str, float | None]
     spread: Mapping[str, float | None]
@@ -49,12 +49,12 @@ class Block(NamedTuple):
 
     title: str
     domain: str | None  # None: all rounds
-    end: bool  # whether these are a domain's last rounds, not all of them
     first: int
     last: int
     figures: Figures
     adapted: Figures | None  # after a few labels of the round
-    best: Mapping[str, float]  # what can be reached there, where known
+    end: bool = False  # whether these are a domain's last rounds, not all of them
+    best: Mapping[str, float] = {}  # possible there, where it is known
 
 
 class Series(NamedTuple):
@@ -95,17 +95,21 @@ class Run:
 
     @property
     def sealed(self) -> bool:
-        """Whether nothing of the learner's inside is recorded, as of other libraries'."""
+        """Whether the learner's state is not recorded, as for other libraries' models."""
         return all(line.get("loss") is None for line in self.lines)
 
     @property
     def best(self) -> dict[str, Mapping[str, float]]:
-        """What can be reached, by domain, where it is known."""
+        """The best possible figures by domain, where they are known."""
         return {block.domain: block.best for block in self.blocks if block.domain and block.best}
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Read every folder; runs of the same name are told apart by a number."""
+    """Return the runs in some folders; runs of the same name get a number.
+
+    Raises:
+        RunError: no folder, or one that holds no run.
+    """
     if not folders:
         raise RunError("expected at least one run's folder, got none; name one, as runs/NAME")
     runs: list[Run] = []
@@ -115,7 +119,12 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
-    """Read one folder. A run without a summary is summed up as far as it got."""
+    """Return the run in a folder; one that is not finished is summarised as far as it got.
+
+    Args:
+        folder: the run's.
+        taken: names that other runs have.
+    """
     spec = _object(folder / "spec.json")
     lines = _lines(folder / "rounds.jsonl")
     learner = str((spec.get("learner") or {}).get("name", ""))
@@ -154,12 +163,12 @@ def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
 
 
 def best_of(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
-    """What can be reached, by domain, as far as any of the runs of one stream knows it."""
+    """Return the best possible figures by domain, from whichever run of a stream has them."""
     return {name: best for run in runs for name, best in run.best.items()}
 
 
 def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:
-    """Consecutive rounds in as few equal bins as keep to `most` points; bins of one if they can.
+    """Return consecutive rounds in equal bins, at most `most` of them; bins of one if they fit.
 
     >>> binned([1, 2, 3]), binned([1, 2, 3, 4, 5], most=3)
     ([[1], [2], [3]], [[1, 2], [3, 4], [5]])
@@ -169,17 +178,17 @@ def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:
 
 
 def series(run: Run, pick: Pick, bins: Sequence[Sequence[int]]) -> Series:
-    """A figure by bin of rounds: each seed's mean over the bin, then over the seeds.
+    """Return a figure by bin of rounds: each seed's mean over the bin, then over the seeds.
 
     Nulls are skipped; a bin in which every seed is null is a gap.
     """
     place = {round: i for i, rounds in enumerate(bins) for round in rounds}
-    found: list[dict[int, list[float]]] = [{} for _ in bins]
+    values: list[dict[int, list[float]]] = [{} for _ in bins]
     for line in run.lines:
         value = pick(line)
         if value is not None and line["round"] in place:
-            found[place[line["round"]]].setdefault(line["seed"], []).append(value)
-    by_seed = [[sum(vs) / len(vs) for vs in seeds.values()] for seeds in found]
+            values[place[line["round"]]].setdefault(line["seed"], []).append(value)
+    by_seed = [[sum(vs) / len(vs) for vs in seeds.values()] for seeds in values]
     return Series(
         mean=[sum(vs) / len(vs) if vs else None for vs in by_seed],
         low=[min(vs, default=None) for vs in by_seed],
@@ -188,7 +197,7 @@ def series(run: Run, pick: Pick, bins: Sequence[Sequence[int]]) -> Series:
 
 
 def unused(name: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken.
+    """Return the name, with a number if it is taken.
 
     >>> unused("a", set()), unused("a", {"a"}), unused("a", {"a", "a (2)"})
     ('a', 'a (2)', 'a (3)')
@@ -198,38 +207,26 @@ def unused(name: str, taken: set[str]) -> str:
 
 
 def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block]:
-    """Everything, then each domain whole and its end, in the order of the stream."""
+    """All rounds, then each domain as a whole and its end, in the order of the stream."""
 
     def figures(entry: Mapping[str, Any]) -> Figures:
         return Figures(*(entry.get(key) or {} for key in Figures._fields))
 
     def block(
-        title: str,
-        entry: Mapping[str, Any],
-        domain: str | None = None,
-        end: bool = False,
-        best: Mapping[str, float] | None = None,
+        title: str, entry: Mapping[str, Any], domain: str | None = None, **more: Any
     ) -> Block:
         first, last = entry["rounds"]
-        return Block(
-            title=title,
-            domain=domain,
-            end=end,
-            first=first,
-            last=last,
-            figures=figures(entry),
-            adapted=figures(entry["adapted"]) if entry.get("adapted") else None,
-            best=best or {},
-        )
+        adapted = figures(entry["adapted"]) if entry.get("adapted") else None
+        return Block(title, domain, first, last, figures(entry), adapted, **more)
 
     blocks = [block("All rounds", summary["overall"])]
     for (name, _, _), entry in zip(domains, summary["domains"], strict=True):
-        best = entry.get("best")
+        best = entry.get("best") or {}
         if len(domains) > 1:
             blocks.append(block(name, entry, name, best=best))
         first, last = entry["last"]["rounds"]
-        end = f"last {last - first + 1} rounds" if last > first else "last round"
-        blocks.append(block(f"{name}, {end}", entry["last"], name, end=True, best=best))
+        title = f"last {last - first + 1} rounds" if last > first else "last round"
+        blocks.append(block(f"{name}, {title}", entry["last"], name, end=True, best=best))
     return blocks
 
 

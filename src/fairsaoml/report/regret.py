@@ -1,23 +1,20 @@
-"""Regret and violation against the window's length, with the proven growth beside it.
+"""Regret and violation against the window's length, with the proven growth beside them.
 
-Both axes are logarithmic, so that growth like tau^a is a line of slope a. A bound says nothing of
+Both axes are logarithmic, so that growth like tau^a is a line of slope a. A bound does not give
 its constant: each dotted line goes through the first measured value above zero.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairsaoml.core.errors import RunError
-from fairsaoml.files import write_text
 from fairsaoml.report.figures import part, style
-from fairsaoml.report.markup import Markup, element, join
-from fairsaoml.report.svg import Frame, Values, drawing, line, spread_out, text
+from fairsaoml.report.markup import Markup, join
+from fairsaoml.report.page import asset, check_picture, write_page
+from fairsaoml.report.svg import Frame, Values, across, drawing, line, spread_out, text
 
-__all__ = ["check_picture", "regret_picture", "write_regret_picture"]
+__all__ = ["regret_picture", "write_regret_picture"]
 
 WIDTH, HEIGHT = 400.0, 250.0  # of a panel's frame
 LEFT, NAMES, TOP, BOTTOM = 48.0, 150.0, 34.0, 40.0  # room around it
@@ -31,23 +28,19 @@ class _Curve(NamedTuple):
     values: Values  # by window; None where there is nothing above zero to show
 
 
-def check_picture(out: Path) -> None:
-    """Refuse a name that is no picture's before anything is solved."""
-    if out.suffix != ".svg":
-        raise RunError(f"expected a picture's name ending in .svg, got {out}; name it so")
-
-
 def write_regret_picture(measured: Mapping[str, Any], out: Path) -> Path:
-    """Write what `fairsaoml regret` measured as one SVG file that stands alone."""
+    """Write what `fairsaoml regret` measured as one self-contained SVG file; return the file."""
     check_picture(out)
-    sheet = files("fairsaoml.report").joinpath("assets/chart.css").read_text()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, regret_picture(measured, alone=sheet) + "\n")
-    return out
+    return write_page(out, regret_picture(measured, alone=asset("chart.css")) + "\n")
 
 
 def regret_picture(measured: Mapping[str, Any], alone: str | None = None) -> Markup:
-    """One panel for the loss, where the comparator was solved, and one for the violations."""
+    """Return a panel for the loss, if the comparator was solved, and one for the violations.
+
+    Args:
+        measured: as `runs.regret` returns it.
+        alone: the style sheet of a picture outside a page.
+    """
     entries = measured["windows"]
     xs = [entry["window"] for entry in entries]
     panels = []
@@ -67,7 +60,7 @@ def regret_picture(measured: Mapping[str, Any], alone: str | None = None) -> Mar
         bounds = _bound("(τ T log T)^¼", "violation", entries, highest)
         bounds += _bound("T^¼ τ^½ (proof)", "violation_of_proof", entries, highest)
         panels.append(("Worst sum of violations", [*curves, *bounds]))
-    across = LEFT + WIDTH + NAMES
+    step = LEFT + WIDTH + NAMES
     title = f"Regret of {measured['learner']} on {measured['stream']} by window length"
     description = (
         f"{measured['rounds']} rounds, {len(measured['seeds'])} seeds, {measured['form']} scores; "
@@ -75,8 +68,8 @@ def regret_picture(measured: Mapping[str, Any], alone: str | None = None) -> Mar
         "logarithmic; values at or below zero are left out. Dotted: the growth proven for "
         "FairSAOML, through the first value shown."
     )
-    drawn = [_panel(name, xs, curves, at * across) for at, (name, curves) in enumerate(panels)]
-    width = max(len(panels), 1) * across
+    drawn = [_panel(name, xs, curves, at * step) for at, (name, curves) in enumerate(panels)]
+    width = max(len(panels), 1) * step
     return drawing(
         width, TOP + HEIGHT + BOTTOM, title, description, *drawn, class_="chart", alone=alone
     )
@@ -107,9 +100,9 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
     frame = Frame(left + LEFT, TOP, WIDTH, HEIGHT, ends, (low, high))
     parts = [text(left, TOP - 14, title, "title")]
     for value in _round_numbers(low, high):
-        y = frame.y(math.log10(value))
-        parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
-        parts.append(text(frame.left - 8, y + 4, f"{value:g}", anchor="end"))
+        height = math.log10(value)
+        parts.append(across(frame, height, "grid"))
+        parts.append(text(frame.left - 8, frame.y(height) + 4, f"{value:g}", anchor="end"))
     for value in _axis(xs):
         x = frame.x(math.log10(value))
         parts.append(text(x, frame.bottom + 16, str(value), anchor="middle"))
@@ -123,10 +116,7 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
         heights = [
             None if v is None or math.log10(v) < low else math.log10(v) for v in curve.values
         ]
-        if curve.class_:
-            parts.append(line(frame, logs, heights, curve.class_))
-        else:
-            parts.append(_dotted(frame, logs, heights))
+        parts.append(line(frame, logs, heights, curve.class_ or "bound"))
         shown = [(x, height) for x, height in zip(logs, heights, strict=True) if height is not None]
         if shown:
             ends_of.append((curve, frame.x(shown[-1][0]), frame.y(shown[-1][1])))
@@ -135,16 +125,6 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
         class_ = f"name {curve.class_}" if curve.class_ else "note"
         parts.append(text(x + 8, y + 4, curve.name, class_))
     return join(*parts)
-
-
-def _dotted(frame: Frame, xs: Sequence[float], ys: Values) -> Markup:
-    pairs = [(frame.x(x), frame.y(y)) for x, y in zip(xs, ys, strict=True) if y is not None]
-    return join(
-        *(
-            element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="best fair")
-            for (x1, y1), (x2, y2) in pairwise(pairs)
-        )
-    )
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

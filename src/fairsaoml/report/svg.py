@@ -1,4 +1,4 @@
-"""The few strokes every chart is made of. Colours live in `assets/chart.css`, never here."""
+"""The elements that every chart is made of. Colours are in `assets/chart.css`."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,6 +11,7 @@ __all__ = [
     "LETTER",
     "Frame",
     "Values",
+    "across",
     "band",
     "drawing",
     "extent",
@@ -65,9 +66,14 @@ def drawing(
     alone: str | None = None,
     **attributes: str,
 ) -> Markup:
-    """A picture with the words that stand for it where it cannot be seen.
+    """Return an SVG picture.
 
-    `alone`: the style sheet of a picture outside a page; it gets a ground and a margin.
+    Args:
+        width, height: of the drawing.
+        title, description: read out where the picture cannot be seen.
+        parts: its elements.
+        alone: the style sheet of a picture outside a page; it gets a background and a margin.
+        attributes: of the SVG element.
     """
     edge = MARGIN if alone else 0.0
     corner, outer, across = number(-edge), width + 2 * edge, height + 2 * edge
@@ -91,11 +97,18 @@ def drawing(
 
 
 def text(x: float, y: float, words: str, class_: str = "tick", anchor: str | None = None) -> Markup:
+    """Return text at a point."""
     return element("text", words, x=x, y=y, class_=class_, text_anchor=anchor)
 
 
+def across(frame: Frame, value: float, class_: str) -> Markup:
+    """Return a horizontal line through a frame at a value."""
+    y = frame.y(value)
+    return element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=class_)
+
+
 def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
-    """A line that breaks where a value is missing; a value alone between gaps is a dot."""
+    """Return a line that breaks where a value is missing; a single value between gaps is a dot."""
     path, dots = [], []
     for stretch in gaps(ys):
         points = [(number(frame.x(xs[i])), number(frame.y(_known(ys[i])))) for i in stretch]
@@ -109,7 +122,7 @@ def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
 
 
 def band(frame: Frame, xs: Sequence[float], low: Values, high: Values, class_: str) -> Markup:
-    """The area between two lines, with the same gaps; nothing where they have a single point."""
+    """Return the area between two lines, with the same gaps; nothing for a single point."""
     outlines = []
     for stretch in gaps([None if a is None else b for a, b in zip(low, high, strict=True)]):
         there = [(xs[i], _known(high[i])) for i in stretch]
@@ -121,7 +134,7 @@ def band(frame: Frame, xs: Sequence[float], low: Values, high: Values, class_: s
 
 
 def gaps(values: Values) -> list[list[int]]:
-    """The stretches of places that hold a value.
+    """Return the stretches of positions that hold a value.
 
     >>> gaps([1.0, 2.0, None, 3.0])
     [[0, 1], [3]]
@@ -136,7 +149,7 @@ def gaps(values: Values) -> list[list[int]]:
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:
-    """Round numbers from low to high, about so many: steps of 1, 2 or 5 times a power of ten.
+    """Return about so many round numbers from low to high: steps of 1, 2 or 5 times 10^n.
 
     >>> ticks(0, 1, 5), ticks(1, 90, 4)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [20.0, 40.0, 60.0, 80.0])
@@ -149,7 +162,7 @@ def ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def spread_out(places: Sequence[float], apart: float, low: float, high: float) -> list[float]:
-    """Places moved as little as need be to stand `apart`, in their order, within low and high.
+    """Return positions moved to stand `apart`, in their order, within low and high.
 
     >>> spread_out([10, 11, 40], apart=10, low=0, high=100)
     [10, 20, 40]
@@ -170,7 +183,7 @@ def spread_out(places: Sequence[float], apart: float, low: float, high: float) -
 
 
 def shorten(words: str, width: float) -> str:
-    """As many letters as fit a width.
+    """Return as many letters as fit a width.
 
     >>> shorten("fairsaoml-live", 60), shorten("dp", 60)
     ('fairsao…', 'dp')
@@ -180,7 +193,7 @@ def shorten(words: str, width: float) -> str:
 
 
 def extent(values: Iterable[float | None]) -> tuple[float, float] | None:
-    """The smallest and largest of the known values, None when nothing is known."""
+    """Return the smallest and largest known value; None if there is none."""
     known = [value for value in values if value is not None]
     return (min(known), max(known)) if known else None
 

@@ -1,4 +1,4 @@
-"""The tables of a report: several runs stand under one another, never in tables of their own."""
+"""The tables of a report: several runs share each table."""
 
 import json
 from collections import Counter
@@ -56,25 +56,27 @@ def scoreboard(runs: Sequence[Run]) -> Markup:
 
 
 def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
-    """Every stretch of rounds: pooled, and below it the mean over rounds with its spread.
+    """Return the table of every stretch of rounds: pooled figures, and means with their spread.
 
-    `adapted`: the figures after a few labels of each round, without the whole domains.
+    Args:
+        runs: of one stream.
+        adapted: the figures after a few labels of each round, without the whole domains.
     """
     heads = element("tr", _head("", "words"), *(_head(title) for _, title in MEASURES))
     bodies = []
     for title, blocks in _aligned(runs, whole=not adapted):
         rows = [_stretch(title, blocks[0][1], len(MEASURES) + 1)]
         for i, block in blocks:
-            found = block.adapted if adapted else block.figures
-            if found is not None:
-                cells = [_figure(found, key) for key, _ in MEASURES]
+            figures = block.adapted if adapted else block.figures
+            if figures is not None:
+                cells = [_figure(figures, key) for key, _ in MEASURES]
                 rows.append(element("tr", _name(i, runs[i]), *cells))
         bodies.append(element("tbody", *rows))
     return _table(heads, *bodies)
 
 
 def group_table(runs: Sequence[Run], attribute: str) -> Markup:
-    """Counts and rates of each group of an attribute, and how the groups compare."""
+    """Return the table of each group's counts and rates, and of their ratios."""
     titles = [title for title, *_ in RATES]
     heads = element(
         "tr", _head("", "words"), _head("Group", "words"), *(_head(title) for title in titles)
@@ -99,7 +101,7 @@ def group_table(runs: Sequence[Run], attribute: str) -> Markup:
 
 
 def troubles_table(runs: Sequence[Run]) -> Markup:
-    """What was undefined, what rests on few rows, what was warned of, and how often."""
+    """Return the table of what was undefined, rests on few rows or was warned of, and how often."""
     rows = []
     for i, run in enumerate(runs):
         for kind, key in (
@@ -107,13 +109,13 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
             ("Few cases", "insufficient"),
             ("Warning", "warnings"),
         ):
-            found = Counter(_words(item) for line in run.lines for item in line.get(key) or [])
-            for words, times in found.most_common(MOST_TROUBLES):
+            counts = Counter(_words(item) for line in run.lines for item in line.get(key) or [])
+            for words, times in counts.most_common(MOST_TROUBLES):
                 share = f"{times:,} of {len(run.lines):,}"
                 rows.append(_trouble(i, run, kind, words, share))
-            if len(found) > MOST_TROUBLES:
-                rest = sum(found.values()) - sum(n for _, n in found.most_common(MOST_TROUBLES))
-                more = f"{len(found) - MOST_TROUBLES} other kinds"
+            if len(counts) > MOST_TROUBLES:
+                rest = sum(n for _, n in counts.most_common()[MOST_TROUBLES:])
+                more = f"{len(counts) - MOST_TROUBLES} other kinds"
                 rows.append(_trouble(i, run, kind, more, f"{rest:,}"))
     if not rows:
         return element(
@@ -129,7 +131,7 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
 
 
 def settings_table(runs: Sequence[Run]) -> Markup:
-    """Everything `spec.json` says, a column for each run; what differs is set in bold."""
+    """Return the content of `spec.json`, a column for each run; what differs is bold."""
     columns = [_sections(run) for run in runs]
     heads = [_head("", "words"), *(_head(run.name, "words") for run in runs)]
     bodies = []
@@ -148,13 +150,13 @@ def settings_table(runs: Sequence[Run]) -> Markup:
 
 
 def _aligned(runs: Sequence[Run], whole: bool = True) -> list[tuple[str, list[tuple[int, Block]]]]:
-    """The runs' stretches of the same title beside one another; `whole`: also whole domains."""
-    found: dict[str, list[tuple[int, Block]]] = {}
+    """The runs' stretches of rounds by title; `whole`: also whole domains."""
+    aligned: dict[str, list[tuple[int, Block]]] = {}
     for i, run in enumerate(runs):
         for block in run.blocks:
             if whole or block.end or block.domain is None:
-                found.setdefault(block.title, []).append((i, block))
-    return list(found.items())
+                aligned.setdefault(block.title, []).append((i, block))
+    return list(aligned.items())
 
 
 def _sections(run: Run) -> list[dict[str, str]]:
@@ -208,18 +210,18 @@ def _marked(name: str, value: float | None) -> Markup:
     return element("span", f"{words} {MARKS[rule]}", class_=class_, role="img", aria_label=label)
 
 
-def _figure(found: Figures, key: str) -> Markup:
+def _figure(figures: Figures, key: str) -> Markup:
     """The pooled figure, the mean below it; the mean alone where no counts were pooled."""
-    mean, spread = found.mean.get(key), found.spread.get(key)
+    mean, spread = figures.mean.get(key), figures.spread.get(key)
     average = plain(mean, 3) + (f" ± {spread:.3f}" if spread is not None else "")
-    if not found.pooled:
+    if not figures.pooled:
         return element("td", average)
     notes = [average if mean is not None else "mean undefined"]
-    if found.skipped.get(key):
-        notes.append(f"{found.skipped[key]:,} skipped")
-    if any(reason.startswith(key) for reason in found.pooled.get("insufficient") or []):
+    if figures.skipped.get(key):
+        notes.append(f"{figures.skipped[key]:,} skipped")
+    if any(reason.startswith(key) for reason in figures.pooled.get("insufficient") or []):
         notes.append("few cases")
-    pooled = found.pooled.get(key)
+    pooled = figures.pooled.get(key)
     class_ = "unknown" if pooled is None else None
     return element("td", plain(pooled, 3), *(element("small", n) for n in notes), class_=class_)
 
