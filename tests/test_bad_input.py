@@ -332,7 +332,7 @@ def test_an_output_folder_that_already_holds_another_run(command, finished):
 def test_an_output_folder_with_foreign_files(command, tmp_path):
     (tmp_path / "thesis.docx").write_text("mine")
     said = command("run", "synthetic", "--out", tmp_path, "--force", "--quiet")
-    assert refused(said, 1, "holds what is no run's (thesis.docx)")
+    assert refused(said, 1, "holds a file that is no run's (thesis.docx)")
     assert (tmp_path / "thesis.docx").read_text() == "mine"
 
 

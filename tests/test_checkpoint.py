@@ -94,7 +94,7 @@ def test_a_damaged_checkpoint_is_known_and_the_one_before_is_used_with_a_warning
     folder, file, damage
 ):
     damage(folder / file)
-    with pytest.warns(UserWarning, match=r"damaged .* trying the one before"):
+    with pytest.warns(UserWarning, match=r"damaged .* trying the previous one"):
         found = load(folder)
     assert found.round == 5
     assert same(found.state, state_of(5))
@@ -112,7 +112,7 @@ def test_a_damaged_manifest_does_not_push_out_a_whole_one(folder, damage):
     damage(folder / MANIFEST)
     save_checkpoint(folder, 9, state_of(9), {})
     cut(folder / "state-00000009.safetensors")
-    with pytest.warns(UserWarning, match="trying the one before"):
+    with pytest.warns(UserWarning, match="trying the previous one"):
         assert load(folder).round == 5
 
 
@@ -138,7 +138,7 @@ def test_a_round_learned_anew_does_not_write_over_the_state_before(folder):
     save_checkpoint(folder, 8, state_of(80), {})
     assert same(load(folder).state, state_of(80))
     flip(folder / json.loads((folder / MANIFEST).read_text())["file"])
-    with pytest.warns(UserWarning, match="trying the one before"):
+    with pytest.warns(UserWarning, match="trying the previous one"):
         assert same(load(folder).state, state_of(8))
 
 
@@ -157,7 +157,7 @@ def test_a_checkpoint_of_a_newer_schema_is_refused(folder):
 @pytest.mark.filterwarnings("ignore:the checkpoint of")
 def test_a_checkpoint_of_another_learner_is_no_checkpoint_of_this_one(folder):
     like = jax.eval_shape(lambda: {**state_of(1.0), "more": jnp.zeros(2)})
-    with pytest.raises(RunError, match="no whole checkpoint"):
+    with pytest.raises(RunError, match="no intact checkpoint"):
         load_checkpoint(folder, like)
 
 

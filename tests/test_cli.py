@@ -417,7 +417,7 @@ def test_ctrl_c_finishes_the_round_saves_and_exits_130(tmp_path):
     manifest = json.loads((folder / "checkpoint" / "manifest.json").read_text())
     last = tiny.records(folder)[-1]["round"]
     assert manifest["round"] == last >= 1
-    assert f"stopped after round {last}; go on with `fairsaoml run --resume {folder}`" in err
+    assert f"stopped after round {last}; continue with `fairsaoml run --resume {folder}`" in err
     assert "Traceback" not in err
     assert not (folder / "summary.json").exists()
 

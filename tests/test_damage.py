@@ -140,7 +140,7 @@ def test_an_older_checkpoint_migrates_schema_by_schema(folder, monkeypatch):
     ("schema", "words"),
     [
         (99, r"of schema 2 or older, got 99; it was written by a newer fairsaoml: upgrade"),
-        (0, r"of schema 1 to 2, got 0; go on with the version of fairsaoml that wrote it"),
+        (0, r"of schema 1 to 2, got 0; continue with the version of fairsaoml that wrote it"),
     ],
 )
 def test_a_schema_that_cannot_be_read_is_refused_and_nothing_is_changed(folder, schema, words):
@@ -173,11 +173,11 @@ def test_the_command_says_that_it_uses_the_checkpoint_before(finished, learner, 
     flip(kept / manifest["file"])
     said = resumed(folder)
     assert said.returncode == 0, said.stderr
-    assert f"{manifest['file']} is not what was written); trying the one before" in said.stderr
+    assert f"{manifest['file']} is not what was written); trying the previous one" in said.stderr
     assert tiny.lines(folder) == tiny.lines(finished)
     as_schema(kept, 99)
     (folder / "summary.json").unlink()
     said = resumed(folder)
     assert said.returncode == 1
-    assert "written by a newer fairsaoml: upgrade to go on" in said.stderr
+    assert "written by a newer fairsaoml: upgrade to continue" in said.stderr
     assert "Traceback" not in said.stderr

@@ -204,9 +204,9 @@ def test_a_disk_that_is_full_at_any_call_is_a_clear_error_and_costs_nothing(
         with pytest.raises(RunError, match=r"expected to write .* No space left on device") as said:
             run(tiny.spec(), folder, on_round=watch(seen))
         if (folder / "spec.json").exists():
-            assert f"go on with `fairsaoml run --resume {folder}`" in str(said.value)
+            assert f"continue with `fairsaoml run --resume {folder}`" in str(said.value)
         else:
-            assert "nothing was played yet: put that right, then start again" in str(said.value)
+            assert "nothing was run yet: fix that, then start again" in str(said.value)
         disk.is_well()
         begun_after.clear()
         go_on(folder)
@@ -264,7 +264,7 @@ def test_rounds_that_were_saved_and_then_lost_from_the_journal_are_played_again(
     lose_lines(tmp_path / "run", len(tiny.SEEDS))
     damage(tmp_path / "run")
     begun_after.clear()
-    with pytest.warns(UserWarning, match=rf"of the 3 rounds .* going on after round {after}"):
+    with pytest.warns(UserWarning, match=rf"of the 3 rounds .* continuing after round {after}"):
         resume(tmp_path / "run")
     assert begun_after == [after]
     assert content(tmp_path / "run") == untouched

@@ -175,7 +175,7 @@ def test_a_damaged_model_is_known_and_the_one_before_is_used(folder):
 def test_where_no_model_is_whole_the_error_says_so(folder):
     for state in folder.glob("state-*"):
         state.write_bytes(b"")
-    with pytest.raises(RunError, match="no whole checkpoint"):
+    with pytest.raises(RunError, match="no intact checkpoint"):
         load(folder)
 
 

@@ -185,7 +185,7 @@ def test_a_run_killed_interrupted_and_damaged_ends_the_same_as_one_never_touched
     assert runner.read_json(folder / "checkpoint/manifest.json")["round"] == 3
     assert len(tiny.lines(folder)) == 8  # round 4 was journalled, but not saved
 
-    with pytest.raises(Interrupted, match=r"stopped after round 9; go on with .*--resume"):
+    with pytest.raises(Interrupted, match=r"stopped after round 9; continue with .*--resume"):
         resume(folder, on_round=at(9, lambda: raise_signal(SIGINT)))
     assert runner.read_json(folder / "checkpoint/manifest.json")["round"] == 9
     assert tiny.lines(folder) == tiny.lines(finished, until=9)
@@ -195,7 +195,7 @@ def test_a_run_killed_interrupted_and_damaged_ends_the_same_as_one_never_touched
     state.write_bytes(state.read_bytes()[:-1])
     with open(folder / "rounds.jsonl", "ab") as journal:
         journal.write(b'{"round":10,"se')  # torn
-    with pytest.warns(UserWarning, match="trying the one before"):
+    with pytest.warns(UserWarning, match="trying the previous one"):
         summary = resume(folder)
 
     assert tiny.lines(folder) == tiny.lines(finished)
@@ -296,7 +296,7 @@ def test_a_folder_with_foreign_files_is_kept_whatever_is_asked(tmp_path, force, 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
     before = content(tmp_path)
-    with pytest.raises(RunError, match=r"holds what is no run's .* give another --out"):
+    with pytest.raises(RunError, match=r"holds a file that is no run's .* give another --out"):
         prepare(tmp_path, force=force)
     assert content(tmp_path) == before
 

@@ -36,7 +36,7 @@ class Domain(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Figures as means over rounds, their spread over seeds, skipped lines; and of pooled counts."""
+    """Means over rounds, their spread over seeds, skipped lines; and figures of pooled counts."""
 
     mean: Mapping[str, float | None]
     spread: Mapping[str, float | None]

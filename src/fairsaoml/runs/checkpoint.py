@@ -1,8 +1,8 @@
-"""A run's memory on disk: safetensors for the arrays, a JSON manifest for the rest. Never pickle.
+"""Learned states on disk: safetensors for the arrays, a JSON manifest for the rest. Never pickle.
 
-The state is written aside, flushed and renamed, then the manifest; the previous pair stays until
-then, and as the one to fall back on after that. A file that is damaged or cut, be it the state or
-the manifest, is known by its checksum, and the previous pair is used instead.
+The state is written first, then the manifest; the previous pair stays, to fall back on. A damaged
+or truncated file, be it the state or the manifest, is recognised by its checksum, and the previous
+pair is used instead.
 """
 
 import hashlib
@@ -78,7 +78,14 @@ class Checkpoint(NamedTuple):
 
 
 def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any]) -> None:
-    """Keep a state; the one before stays until this one is whole."""
+    """Save a state; the previous one stays until this one is complete.
+
+    Args:
+        folder: of checkpoints.
+        round: after which the state was reached.
+        state: any tree of arrays.
+        about: plain JSON to keep in the manifest.
+    """
     if not folder.exists():
         folder.mkdir(parents=True)
         sync_folder(folder.parent)
@@ -88,11 +95,11 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
     )
     checksum = hashlib.sha256(content).hexdigest()
     file = f"state-{round:08d}.safetensors"
-    if file in _spoken_of(folder):
-        # The same round, learned anew: what a manifest speaks of is not written over.
+    if file in _named_files(folder):
+        # The same round, learned again: a file that a manifest names is not overwritten.
         file = f"state-{round:08d}-{checksum[:8]}.safetensors"
     write_bytes(folder / file, content)
-    if _is_whole(folder, folder / CURRENT):  # a damaged one must not push out a whole one
+    if _is_whole(folder, folder / CURRENT):  # a damaged one must not replace an intact one
         write_bytes(folder / PREVIOUS, (folder / CURRENT).read_bytes())
     manifest = {
         "schema": CHECKPOINT_SCHEMA,
@@ -103,16 +110,22 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
     }
     # Every digit of a setting: rounded, it would be another one.
     write_text(folder / CURRENT, json.dumps(sealed(manifest), indent=2, allow_nan=False) + "\n")
-    wanted = _spoken_of(folder)
+    wanted = _named_files(folder)
     for stale in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
         if stale.name not in wanted:
             stale.unlink()
 
 
 def load_checkpoint(folder: Path, like: State, *, at_most: int | None = None) -> Checkpoint | None:
-    """The newest whole state, in the structure of `like`; None where none was ever kept.
+    """Return the newest intact state, or None if none was saved.
 
-    `at_most` is the last round that may count: one that is later is passed over.
+    Args:
+        folder: of checkpoints.
+        like: a tree of the same structure.
+        at_most: ignore states of later rounds.
+
+    Raises:
+        RunError: all are damaged.
     """
 
     def make(manifest: Manifest, arrays: Arrays) -> Checkpoint:
@@ -124,7 +137,7 @@ def load_checkpoint(folder: Path, like: State, *, at_most: int | None = None) ->
 def newest(
     folder: Path, make: Callable[[Manifest, Arrays], Made], *, at_most: int | None = None
 ) -> Made | None:
-    """What `make` makes of the newest whole manifest and its arrays; None where none was kept."""
+    """Return `make(manifest, arrays)` of the newest intact checkpoint, or None if there is none."""
     problems = []
     for path in (folder / CURRENT, folder / PREVIOUS):
         if not path.exists():
@@ -136,16 +149,16 @@ def newest(
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as problem:
             problems.append(f"{path.name}: {problem}")
             warnings.warn(
-                f"the checkpoint of {path.name} is damaged ({problem}); trying the one before",
+                f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one",
                 stacklevel=2,
             )
     if problems:
-        raise RunError(f"no whole checkpoint in {folder}: {'; '.join(problems)}; use --force")
+        raise RunError(f"no intact checkpoint in {folder}: {'; '.join(problems)}; use --force")
     return None
 
 
 def sealed(manifest: Manifest) -> Manifest:
-    """A manifest with the checksum of all the rest of it.
+    """Return a manifest with the checksum of all the rest of it.
 
     >>> sealed({"round": 8, "schema": 2})["manifest_sha256"][:8]
     'e117576e'
@@ -156,7 +169,7 @@ def sealed(manifest: Manifest) -> Manifest:
 
 
 def structured(arrays: Arrays, like: State) -> State:
-    """Named arrays in the structure of `like`."""
+    """Return named arrays in the structure of `like`."""
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     names = [jax.tree_util.keystr(path) for path, _ in paths]
     missing = [name for name in names if name not in arrays]
@@ -169,27 +182,27 @@ def structured(arrays: Arrays, like: State) -> State:
 
 
 def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
-    """A manifest of today's schema and its arrays, all as they were written."""
+    """A manifest of the current schema and its arrays, checked."""
     manifest = read_json(path)
     schema = manifest["schema"]
     if schema > CHECKPOINT_SCHEMA:
         raise RunError(
             f"expected a checkpoint of schema {CHECKPOINT_SCHEMA} or older, got {schema}; "
-            "it was written by a newer fairsaoml: upgrade to go on"
+            "it was written by a newer fairsaoml: upgrade to continue"
         )
     arrays: Arrays = load_arrays(_whole_content(folder, manifest))
     for older in range(schema, CHECKPOINT_SCHEMA):
         if older not in MIGRATIONS:
             raise RunError(
                 f"expected a checkpoint of schema {min(MIGRATIONS)} to {CHECKPOINT_SCHEMA}, got "
-                f"{schema}; go on with the version of fairsaoml that wrote it"
+                f"{schema}; continue with the version of fairsaoml that wrote it"
             )
         manifest, arrays = MIGRATIONS[older](manifest, arrays)
     return {**manifest, "schema": CHECKPOINT_SCHEMA}, arrays
 
 
 def _whole_content(folder: Path, manifest: Manifest) -> bytes:
-    """The bytes of a manifest's state, if both are what was written."""
+    """The bytes of a manifest's state; ValueError if either is damaged."""
     if manifest["schema"] > 1 and manifest != sealed(manifest):
         raise ValueError("the manifest is not what was written")
     content = (folder / manifest["file"]).read_bytes()
@@ -199,7 +212,7 @@ def _whole_content(folder: Path, manifest: Manifest) -> bytes:
 
 
 def _is_whole(folder: Path, path: Path) -> bool:
-    """Whether a manifest and the state that it speaks of can be relied on."""
+    """Whether a manifest and its state are intact."""
     try:
         _whole_content(folder, read_json(path))
     except (OSError, ValueError, KeyError, TypeError):
@@ -207,8 +220,8 @@ def _is_whole(folder: Path, path: Path) -> bool:
     return True
 
 
-def _spoken_of(folder: Path) -> set[str]:
-    """The state files that the manifests speak of, as far as these can be read."""
+def _named_files(folder: Path) -> set[str]:
+    """The state files that the manifests name, as far as these can be read."""
     files = set()
     for name in (CURRENT, PREVIOUS):
         with suppress(OSError, ValueError, KeyError, TypeError):

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from fairsaoml.core.errors import RunError
@@ -51,12 +50,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._descriptor)
 
 

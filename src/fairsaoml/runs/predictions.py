@@ -1,6 +1,6 @@
 """`predictions.parquet`: every decision of a run, one row per seed, round and row.
 
-Each round is a file of its own until the run is finished, so that a killed run loses none.
+Each round is a file of its own until the run is finished, so that a kill loses none.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ PREDICTIONS, PARTS = "predictions.parquet", ".predictions"
 
 
 class Predictions:
-    """A writer that does nothing unless it was asked for."""
+    """A writer that does nothing unless `asked`."""
 
     def __init__(self, folder: Path, schema: Schema, asked: bool) -> None:
         self._parts, self._file = folder / PARTS, folder / PREDICTIONS
@@ -29,12 +29,12 @@ class Predictions:
         if asked:
             self._parts.mkdir(exist_ok=True)
 
-    def append(self, played: RoundResult, seeds: Sequence[int]) -> None:
-        """Keep a round."""
+    def append(self, result: RoundResult, seeds: Sequence[int]) -> None:
+        """Write the decisions of a round."""
         if not self._asked:
             return
         tables = []
-        for seed, (task, scores, decisions) in zip(seeds, played.predictions, strict=True):
+        for seed, (task, scores, decisions) in zip(seeds, result.predictions, strict=True):
             rows = len(task.y)
             groups = {
                 name: pa.array(
@@ -46,7 +46,7 @@ class Predictions:
                 pa.table(
                     {
                         "seed": np.full(rows, seed, np.int32),
-                        "round": np.full(rows, played.round, np.int32),
+                        "round": np.full(rows, result.round, np.int32),
                         "row": np.arange(rows, dtype=np.int32),
                         "y": task.y.astype(np.int8),
                         **{f"group_{name}": column for name, column in groups.items()},
@@ -55,14 +55,14 @@ class Predictions:
                     }
                 )
             )
-        pq.write_table(pa.concat_tables(tables), self._parts / f"{played.round:08d}.parquet")
+        pq.write_table(pa.concat_tables(tables), self._parts / f"{result.round:08d}.parquet")
 
     def finish(self) -> None:
-        """Join the rounds into one file, written aside and renamed."""
+        """Join the rounds into one file."""
         if not self._asked:
             return
         parts = sorted(self._parts.glob("*.parquet"))
-        # A run killed while it tidied up has the whole file, but no longer all parts.
+        # A run killed below has the complete file, but no longer all parts.
         if not self._file.exists():
             with (
                 replacing(self._file) as temporary,

@@ -1,4 +1,4 @@
-"""Running a spec: the run directory as it fills, round by round, and as it is gone on with."""
+"""Run a spec into a folder, round by round, and continue one that was stopped."""
 
 import os
 import time
@@ -28,7 +28,7 @@ from fairsaoml.runs.spec import RunSpec, Setup
 __all__ = ["Interrupted", "free_folder", "is_finished", "load_run", "prepare", "resume", "run"]
 
 SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
-# All that a run ever writes; `--force` removes these and nothing else.
+# All files of a run; `--force` removes these and nothing else.
 OURS = (
     *(
         pattern
@@ -50,11 +50,11 @@ OnRound = Callable[[Setup, RoundResult], None]
 
 
 class Interrupted(RunError):
-    """Ctrl-C: the round was finished and saved; the command exits 130."""
+    """Ctrl-C was pressed: the round was finished and saved; the command exits 130."""
 
 
 def free_folder(spec: RunSpec) -> Path:
-    """A folder under runs/ that nothing is in yet."""
+    """Return a folder under runs/ that does not exist yet."""
     stem = Path(spec.stream).name.split(".")[0].replace(":", "-")
     for number in range(1, 10_000):
         folder = Path("runs") / (f"{stem}-{spec.learner}" + (f"-{number}" * (number > 1)))
@@ -64,25 +64,33 @@ def free_folder(spec: RunSpec) -> Path:
 
 
 def prepare(folder: Path, *, force: bool = False) -> None:
-    """Make a run's folder; one that holds another run is kept, unless forced."""
+    """Create a run's folder, empty.
+
+    Args:
+        folder: the run's.
+        force: remove the run that it holds.
+
+    Raises:
+        RunError: it holds a run and `force` is not given, or files that are no run's.
+    """
     if folder.exists() and not folder.is_dir():
         raise RunError(f"expected a folder at {folder}, found a file; give another --out")
     has_spec = (folder / SPEC).exists()
     if has_spec and not force:
         raise RunError(
-            f"{folder} already holds a run; go on with it by --resume {folder}, replace it by "
+            f"{folder} already holds a run; continue it with --resume {folder}, replace it with "
             "--force, or give another --out"
         )
-    # Killed before its spec.json was whole, a run has left no more than that.
+    # A run that was killed before its spec.json was complete has left only this.
     ours = OURS if has_spec else (f".{SPEC}.part",)
-    found = []
+    paths = []
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         if not any(fnmatch(str(name), pattern) for pattern in ours):
-            raise RunError(f"{folder} holds what is no run's ({name}); give another --out")
-        found.append(path)
-    # Folders after their files; the spec last: killed in between, the rest is still a run's.
-    for path in sorted(found, key=lambda path: (path.name == SPEC, -len(path.parts))):
+            raise RunError(f"{folder} holds a file that is no run's ({name}); give another --out")
+        paths.append(path)
+    # Folders after their files, and the spec last: if killed meanwhile, the rest is still a run.
+    for path in sorted(paths, key=lambda path: (path.name == SPEC, -len(path.parts))):
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
         else:
@@ -98,29 +106,53 @@ def run(
     save_predictions: bool = False,
     on_round: OnRound | None = None,
 ) -> dict[str, Any]:
-    """Play a spec into a folder and return its summary."""
+    """Run a spec into a folder.
+
+    Args:
+        spec: what to run.
+        folder: where its files go.
+        force: replace the run in the folder.
+        save_predictions: keep every decision, in `predictions.parquet`.
+        on_round: called with the setup and each finished round.
+
+    Returns:
+        The summary.
+
+    Raises:
+        RunError: the folder cannot be used or written.
+        Interrupted: after Ctrl-C.
+    """
     use_cache()
     one_thread()
-    game = Setup.of(spec)
+    setup = Setup.of(spec)
     with _writing(folder):
         prepare(folder, force=force)
-        write_json(folder / SPEC, {**spec.to_json(game), "save_predictions": save_predictions})
-    return _play(spec, game, folder, None, on_round)
+        write_json(folder / SPEC, {**spec.to_json(setup), "save_predictions": save_predictions})
+    return _run_rounds(spec, setup, folder, None, on_round)
 
 
 def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
-    """Go on with a run where its last checkpoint left it."""
+    """Continue a run from its last checkpoint; return its summary.
+
+    Args:
+        folder: the run's.
+        on_round: called with the setup and each finished round.
+
+    Raises:
+        RunError: the folder holds no run, or a damaged one.
+        Interrupted: after Ctrl-C.
+    """
     use_cache()
     one_thread()
     spec = load_spec(folder)
     if is_finished(folder):
         return read_json(folder / SUMMARY)
-    game = Setup.of(spec)
-    return _play(spec, game, folder, _begun(spec, game, folder), on_round)
+    setup = Setup.of(spec)
+    return _run_rounds(spec, setup, folder, _last_checkpoint(spec, setup, folder), on_round)
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a run has reached its stream's end."""
+    """Return whether the run in a folder has reached its stream's end."""
     return (folder / SUMMARY).exists()
 
 
@@ -134,50 +166,51 @@ def load_spec(folder: Path) -> RunSpec:
     try:
         content = read_json(folder / SPEC)
     except ValueError as error:
-        raise RunError(f"{folder / SPEC} is damaged ({error}); start anew with --force") from None
+        raise RunError(f"{folder / SPEC} is damaged ({error}); start again with --force") from None
     return RunSpec.from_json(content)
 
 
 def load_run(folder: Path) -> tuple[RunSpec, Setup, Checkpoint]:
     """A run and what it has learned."""
     spec = load_spec(folder)
-    game = Setup.of(spec)
-    checkpoint = _checkpoint(spec, game, folder)
+    setup = Setup.of(spec)
+    checkpoint = _checkpoint(spec, setup, folder)
     if checkpoint is None:
         raise RunError(f"the run in {folder} has not learned anything yet; let it run on")
-    return spec, game, checkpoint
+    return spec, setup, checkpoint
 
 
-def _begun(spec: RunSpec, game: Setup, folder: Path) -> Checkpoint | None:
-    """Where to go on: at the newest checkpoint whose rounds the journal holds, all of them.
+def _last_checkpoint(spec: RunSpec, setup: Setup, folder: Path) -> Checkpoint | None:
+    """The newest checkpoint whose rounds are all in the journal.
 
-    The journal is on the disk before a checkpoint is, so only damage makes it the shorter one.
+    The journal is written before a checkpoint is, so only damage makes it the shorter one.
     """
-    found = _checkpoint(spec, game, folder)
+    newest = _checkpoint(spec, setup, folder)
     journalled = whole_rounds(folder / ROUNDS, len(spec.seeds))
-    if found is None or found.round <= journalled:
-        return found
-    earlier = _checkpoint(spec, game, folder, at_most=journalled)
+    if newest is None or newest.round <= journalled:
+        return newest
+    earlier = _checkpoint(spec, setup, folder, at_most=journalled)
     warnings.warn(
-        f"{folder / ROUNDS} is damaged: it holds {journalled} of the {found.round} rounds that "
-        f"were saved; going on after round {earlier.round if earlier else 0}",
+        f"{folder / ROUNDS} is damaged: it holds {journalled} of the {newest.round} rounds that "
+        f"were saved; continuing after round {earlier.round if earlier else 0}",
         stacklevel=3,
     )
     return earlier
 
 
 def _checkpoint(
-    spec: RunSpec, game: Setup, folder: Path, *, at_most: int | None = None
+    spec: RunSpec, setup: Setup, folder: Path, *, at_most: int | None = None
 ) -> Checkpoint | None:
-    like = jax.eval_shape(lambda keys: first_states(game.learner, keys), run_keys(spec.seeds))
+    like = jax.eval_shape(lambda keys: first_states(setup.learner, keys), run_keys(spec.seeds))
     return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most)
 
 
-def _play(
-    spec: RunSpec, game: Setup, folder: Path, begun: Checkpoint | None, on_round: OnRound | None
+def _run_rounds(
+    spec: RunSpec, setup: Setup, folder: Path, begun: Checkpoint | None, on_round: OnRound | None
 ) -> dict[str, Any]:
+    """Run the rounds after a checkpoint, or all; write journal, checkpoints and summary."""
     content = read_json(folder / SPEC)
-    about = {key: content[key] for key in ("learner", "stream", "seeds", "versions")}
+    manifest = {key: content[key] for key in ("learner", "stream", "seeds", "versions")}
     interval = _checkpoint_seconds()
     after = begun.round if begun else 0
     saved = time.monotonic()
@@ -185,54 +218,55 @@ def _play(
     with ExitStack() as stack:
         with _writing(folder):
             journal = stack.enter_context(Journal(folder / ROUNDS, after=after))
-            predictions = Predictions(folder, game.stream.schema, content["save_predictions"])
+            predictions = Predictions(folder, setup.stream.schema, content["save_predictions"])
         stop = stack.enter_context(interruptible())
-        for played in prequential(
-            game.stream,
-            game.learner,
-            game.problem,
+        for result in prequential(
+            setup.stream,
+            setup.learner,
+            setup.problem,
             spec.seeds,
             state=begun.state if begun else None,
             after=after,
         ):
             with _writing(folder):
-                journal.append(played.records)
-                predictions.append(played, spec.seeds)
-            last = played.round
+                journal.append(result.records)
+                predictions.append(result, spec.seeds)
+            last = result.round
             if on_round:
-                on_round(game, played)
-            is_last, stopping = last == game.stream.length, stop()
+                on_round(setup, result)
+            is_last, stopping = last == setup.stream.length, stop()
             if stopping or is_last or time.monotonic() - saved >= interval:
                 with _writing(folder):
                     journal.sync()
-                    save_checkpoint(folder / CHECKPOINT, last, played.state, about)
+                    save_checkpoint(folder / CHECKPOINT, last, result.state, manifest)
                 saved = time.monotonic()
             if stopping and not is_last:
                 raise Interrupted(
-                    f"stopped after round {last}; go on with `fairsaoml run --resume {folder}`"
+                    f"stopped after round {last}; continue with `fairsaoml run --resume {folder}`"
                 )
-            state = played.state
+            state = result.state
         if last == 0:
             raise RunError(f"expected at least one task in {spec.stream}, got none")
         with _writing(folder):
-            if game.stream.length is None and last > after:
+            if setup.stream.length is None and last > after:
                 journal.sync()
-                save_checkpoint(folder / CHECKPOINT, last, state, about)
+                save_checkpoint(folder / CHECKPOINT, last, state, manifest)
             predictions.finish()
-    summary = summarise(
-        read_rounds(folder / ROUNDS),
-        learner=spec.learner,
-        stream=spec.stream,
-        seeds=list(spec.seeds),
-        best=game.stream.best,
-    )
     with _writing(folder):
-        write_json(folder / SUMMARY, summary)
+        return write_summary(folder, spec, setup.stream.best)
+
+
+def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
+    """Summarise the journal in a folder into `summary.json`; return its content."""
+    lines = read_rounds(folder / ROUNDS)
+    seeds = list(spec.seeds)
+    summary = summarise(lines, learner=spec.learner, stream=spec.stream, seeds=seeds, best=best)
+    write_json(folder / SUMMARY, summary)
     return read_json(folder / SUMMARY)
 
 
 def _checkpoint_seconds() -> float:
-    """Seconds between checkpoints: a person's, or ours."""
+    """Seconds between checkpoints: from the environment, or the default."""
     given = os.environ.get(INTERVAL, CHECKPOINT_SECONDS)
     try:
         seconds = float(given)
@@ -245,15 +279,15 @@ def _checkpoint_seconds() -> float:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Say in a person's words that the disk is full, or whatever else keeps us from writing."""
+    """Turn an OSError, such as a full disk, into a RunError that says what to do."""
     try:
         yield
     except OSError as error:
         advice = (
-            "nothing that was saved is lost: put that right, then go on with "
+            "nothing that was saved is lost: fix that, then continue with "
             f"`fairsaoml run --resume {folder}`"
             if (folder / SPEC).exists()
-            else "nothing was played yet: put that right, then start again"
+            else "nothing was run yet: fix that, then start again"
         )
         reason = error.strerror or str(error)
         raise RunError(f"expected to write into {folder}, got: {reason}; {advice}") from error
@@ -261,7 +295,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C into a question: the round at hand is finished first; twice means at once."""
+    """Yield a function that tells whether Ctrl-C was pressed; pressed twice, it stops at once."""
     asked = False
 
     def note(number: int, frame: Any) -> None:

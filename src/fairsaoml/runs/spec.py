@@ -44,7 +44,7 @@ class RunSpec:
             words += ["--set", pair]
         return shlex.join(words)
 
-    def to_json(self, game: "Setup") -> dict[str, Any]:
+    def to_json(self, setup: "Setup") -> dict[str, Any]:
         """The content of spec.json."""
         return {
             "schema": SPEC_SCHEMA,
@@ -52,11 +52,11 @@ class RunSpec:
             "command": self.command,
             "learner": {
                 "name": self.learner,
-                "config": game.config,
+                "config": setup.config,
                 "settings": dict(self.learner_settings),
             },
-            "stream": stream_to_json(self.stream, self.stream_settings, game.stream),
-            "constraints": [constraint.name for constraint in game.problem.constraints],
+            "stream": stream_to_json(self.stream, self.stream_settings, setup.stream),
+            "constraints": [constraint.name for constraint in setup.problem.constraints],
             "seeds": list(self.seeds),
             "versions": {
                 "fairsaoml": version("fairsaoml"),

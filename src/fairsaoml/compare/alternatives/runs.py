@@ -13,11 +13,10 @@ from fairsaoml.compare.alternatives import catalog
 from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.compare.compare import comparison_of
 from fairsaoml.core.errors import ConfigError, RunError, closest
-from fairsaoml.evaluate.summary import summarise
 from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.runs.events import Event, OnEvent, as_events
-from fairsaoml.runs.journal import Journal, read_rounds
-from fairsaoml.runs.runner import ROUNDS, SPEC, SUMMARY, is_finished, prepare
+from fairsaoml.runs.journal import Journal
+from fairsaoml.runs.runner import ROUNDS, SPEC, SUMMARY, is_finished, prepare, write_summary
 from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
@@ -46,6 +45,17 @@ class AlternativeSpec:
         """
         every = self.settings.get("every", 1)
         return self.alternative + f"-every-{every}" * (every > 1) + "-tuned" * (self.trials > 0)
+
+    @property
+    def row(self) -> RunSpec:
+        """The same as a run of one of our learners, for summaries and comparisons."""
+        return RunSpec(
+            stream=self.stream,
+            learner=self.label,
+            stream_settings=self.stream_settings,
+            learner_settings=self.settings,
+            seeds=tuple(self.seeds),
+        )
 
     def to_json(self, stream: Stream) -> dict[str, Any]:
         """Return the content of spec.json, laid out as for our learners."""
@@ -172,16 +182,9 @@ def run_alternative(
         for result in prequential(stream, spec.alternative, spec.settings, spec.seeds):
             journal.append(result.records)
             on_round(SimpleNamespace(stream=stream), result)
-    summary = summarise(
-        read_rounds(folder / ROUNDS),
-        learner=spec.label,
-        stream=spec.stream,
-        seeds=list(spec.seeds),
-        best=stream.best,
-    )
-    write_json(folder / SUMMARY, summary)
+    summary = write_summary(folder, spec.row, stream.best)
     on_event(Event("finished", job))
-    return read_json(folder / SUMMARY)
+    return summary
 
 
 def compare_alternatives(
@@ -204,17 +207,7 @@ def compare_alternatives(
     """
     for job, spec in enumerate(specs):
         run_alternative(spec, folder / spec.label, force=force, on_event=on_event, job=job)
-    rows = [
-        RunSpec(
-            stream=spec.stream,
-            learner=spec.label,
-            stream_settings=spec.stream_settings,
-            learner_settings=spec.settings,
-            seeds=tuple(spec.seeds),
-        )
-        for spec in specs
-    ]
-    comparison = comparison_of(rows, folder)
+    comparison = comparison_of([spec.row for spec in specs], folder)
     for entry in comparison["learners"]:
         config = read_json(folder / entry["folder"] / SPEC)["learner"]["config"]
         entry["what"] = config["what"]
