@@ -14,10 +14,10 @@ from fairsaoml.report.svg import (
     BOLD,
     LETTER,
     Frame,
-    across,
     drawing,
+    end_names,
+    hline,
     shorten,
-    spread_out,
     text,
     ticks,
 )
@@ -28,7 +28,6 @@ LEFT, RIGHT = 40.0, 12.0
 LABELS = 260.0  # the most room for the curves' names on the right
 TITLE, BETWEEN = 27.0, 15.0  # above each panel, below each panel
 DOMAINS, AXIS = 26.0, 34.0  # the strip of names on top, the rounds below
-LINE = 15.0  # from one name to the next
 TICK_ROOM = 90.0  # between the rounds that are written on the axis, about
 
 
@@ -138,7 +137,7 @@ def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
         parts.append(text(taken, frame.top - 12, panel.note, "note"))
     for value, words in panel.y_ticks:
         if panel.curves:  # a strip of rows needs no lines between them
-            parts.append(across(frame, value, "grid"))
+            parts.append(hline(frame, value, "grid"))
         parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
     return join(*parts)
 
@@ -181,10 +180,6 @@ def _end_names(panel: Panel, frame: Frame) -> Markup:
     for curve in panel.curves:
         known = [value for value in curve.values.mean if value is not None]
         if known:
-            ends.append((curve, frame.y(known[-1])))
-    places = spread_out([y for _, y in ends], LINE, frame.top + 4, frame.bottom)
-    names = []
-    for (curve, _), y in zip(ends, places, strict=True):
-        words = shorten(curve.name, (LABELS - 12) / BOLD)
-        names.append(text(frame.right + 8, y + 4, words, f"name {curve.style}"))
-    return join(*names)
+            words = shorten(curve.name, (LABELS - 12) / BOLD)
+            ends.append((words, f"name {curve.style}", frame.right, frame.y(known[-1])))
+    return end_names(frame, ends)

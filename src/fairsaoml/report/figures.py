@@ -8,7 +8,7 @@ from fairsaoml.evaluate.rule import RULE
 from fairsaoml.report.chart import Chart, Curve, Panel
 from fairsaoml.report.markup import Markup, element, join, number
 from fairsaoml.report.reading import Domain, Line, Run, binned, series
-from fairsaoml.report.svg import Frame, Values, across, band, extent, line, text, ticks
+from fairsaoml.report.svg import Frame, Values, band, extent, hline, line, text, ticks
 from fairsaoml.report.words import count
 
 __all__ = ["STYLES", "Reach", "inside", "part", "progress", "style"]
@@ -73,7 +73,7 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
         ratios = curves(key)
 
         def marks(frame: Frame) -> Markup:
-            return join(across(frame, RULE, "rule"), overlaid(frame, ratios))
+            return join(hline(frame, RULE, "rule"), overlaid(frame, ratios))
 
         return Panel(
             title=title,
@@ -291,7 +291,7 @@ def _entries(
 
     def marks(frame: Frame) -> Markup:
         lines = [line(frame, xs, c.values.mean, c.style) for c in curves]
-        return join(across(frame, 0, "zero"), *lines)
+        return join(hline(frame, 0, "zero"), *lines)
 
     return Panel(
         title=title,

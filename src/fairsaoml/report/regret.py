@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 from fairsaoml.report.figures import part, style
 from fairsaoml.report.markup import Markup, join
 from fairsaoml.report.page import asset, check_picture, write_page
-from fairsaoml.report.svg import Frame, Values, across, drawing, line, spread_out, text
+from fairsaoml.report.svg import Frame, Values, drawing, end_names, hline, line, text
 
 __all__ = ["regret_picture", "write_regret_picture"]
 
 WIDTH, HEIGHT = 400.0, 250.0  # of a panel's frame
 LEFT, NAMES, TOP, BOTTOM = 48.0, 150.0, 34.0, 40.0  # room around it
-LINE = 15.0  # from one name to the next
 DECADES = 4.0  # at most so many powers of ten below the largest value are shown
 
 
@@ -101,7 +100,7 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
     parts = [text(left, TOP - 14, title, "title")]
     for value in _round_numbers(low, high):
         height = math.log10(value)
-        parts.append(across(frame, height, "grid"))
+        parts.append(hline(frame, height, "grid"))
         parts.append(text(frame.left - 8, frame.y(height) + 4, f"{value:g}", anchor="end"))
     for value in _axis(xs):
         x = frame.x(math.log10(value))
@@ -111,7 +110,7 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
     if not known:
         parts.append(text(middle, TOP + HEIGHT / 2, "nothing above zero", "note", "middle"))
     logs = [math.log10(x) for x in xs]
-    ends_of = []
+    named = []
     for curve in curves:
         heights = [
             None if v is None or math.log10(v) < low else math.log10(v) for v in curve.values
@@ -119,12 +118,10 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
         parts.append(line(frame, logs, heights, curve.class_ or "bound"))
         shown = [(x, height) for x, height in zip(logs, heights, strict=True) if height is not None]
         if shown:
-            ends_of.append((curve, frame.x(shown[-1][0]), frame.y(shown[-1][1])))
-    places = spread_out([y for _, _, y in ends_of], LINE, frame.top + 4, frame.bottom)
-    for (curve, x, _), y in zip(ends_of, places, strict=True):
-        class_ = f"name {curve.class_}" if curve.class_ else "note"
-        parts.append(text(x + 8, y + 4, curve.name, class_))
-    return join(*parts)
+            class_ = f"name {curve.class_}" if curve.class_ else "note"
+            last_x, last_y = shown[-1]
+            named.append((curve.name, class_, frame.x(last_x), frame.y(last_y)))
+    return join(*parts, end_names(frame, named))
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

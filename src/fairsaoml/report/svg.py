@@ -11,11 +11,12 @@ __all__ = [
     "LETTER",
     "Frame",
     "Values",
-    "across",
     "band",
     "drawing",
+    "end_names",
     "extent",
     "gaps",
+    "hline",
     "line",
     "shorten",
     "spread_out",
@@ -28,6 +29,7 @@ Values = Sequence[float | None]
 MARGIN = 20.0  # around a picture that stands alone
 LETTER = 6.7  # the width of a letter of chart text, generously
 BOLD = 1.1  # and how much wider a bold one is
+NAME_HEIGHT = 15.0  # from one curve's name to the next
 
 
 class Frame(NamedTuple):
@@ -101,7 +103,7 @@ def text(x: float, y: float, words: str, class_: str = "tick", anchor: str | Non
     return element("text", words, x=x, y=y, class_=class_, text_anchor=anchor)
 
 
-def across(frame: Frame, value: float, class_: str) -> Markup:
+def hline(frame: Frame, value: float, class_: str) -> Markup:
     """Return a horizontal line through a frame at a value."""
     y = frame.y(value)
     return element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=class_)
@@ -180,6 +182,18 @@ def spread_out(places: Sequence[float], apart: float, low: float, high: float) -
         moved[i] = min(moved[i], ceiling)
         ceiling = moved[i] - apart
     return moved
+
+
+def end_names(frame: Frame, ends: Sequence[tuple[str, str, float, float]]) -> Markup:
+    """Return names beside the right ends of curves, moved apart where they would overlap.
+
+    Args:
+        frame: that the curves are in.
+        ends: name, CSS class, x and y of each.
+    """
+    heights = spread_out([y for *_, y in ends], NAME_HEIGHT, frame.top + 4, frame.bottom)
+    pairs = zip(ends, heights, strict=True)
+    return join(*(text(x + 8, y + 4, name, class_) for (name, class_, x, _), y in pairs))
 
 
 def shorten(words: str, width: float) -> str:
