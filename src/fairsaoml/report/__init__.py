@@ -1,4 +1,4 @@
-"""Reports: what one run did, or several over one another, as a page and as a picture."""
+"""Reports: the page and the picture of one run, or of several overlaid."""
 
 from fairsaoml.report.html import write_picture, write_report
 

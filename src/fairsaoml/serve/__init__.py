@@ -1,1 +1,1 @@
-"""Models in use: online learners, labels that come late, saving."""
+"""Learners in services: state kept between calls, labels that arrive late, saved models."""
