@@ -59,7 +59,7 @@ def begun_after(played, monkeypatch):
         yield from rounds[after:]
 
     monkeypatch.setattr(runner, "prequential", again)
-    monkeypatch.setattr(runner, "Setup", SimpleNamespace(of=lambda spec: game))
+    monkeypatch.setattr(runner, "Setup", SimpleNamespace(of=lambda spec, *_, **__: game))
     monkeypatch.setattr(runner, "first_states", lambda learner, keys: rounds[0].state)
     monkeypatch.setenv(runner.INTERVAL, "0")
     return begun

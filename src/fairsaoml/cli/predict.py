@@ -1,4 +1,4 @@
-"""`fairsaoml predict`: decisions for new rows, by what a run has learned."""
+"""`fairsaoml predict`: score new rows with what a run has learned."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""New rows, decided by what a run has learned."""
+"""Scores and decisions for new rows, from what a run has learned."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +22,21 @@ __all__ = ["predict_rows"]
 def predict_rows(
     folder: Path, file: Path, *, seed: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Calibrated probabilities, decisions, and notes on what was odd about the rows.
+    """Score new rows by what a run has learned. Nothing but the run's folder is needed.
 
-    Each seed of a run is a model of its own; the first one speaks unless another is named.
+    Args:
+        folder: The run's folder.
+        file: New rows, CSV or Parquet, with the columns that the run learned from.
+        seed: Each seed of a run is a model of its own; by default the first seed is used.
+
+    Returns:
+        The calibrated probability of a positive label for each row, the decision for each row,
+        and notes on what was odd about the rows.
+
+    Raises:
+        ConfigError: The run has no such seed.
+        DataError: The file lacks a column, or holds what is no number where one is expected.
+        RunError: The folder holds no run, or one that has learned nothing yet.
     """
     spec, game, checkpoint = load_run(folder)
     if seed is not None and seed not in spec.seeds:
@@ -38,6 +50,8 @@ def predict_rows(
     else:
         need(game.stream.schema.features, table.column_names, str(file))
         x, notes = _numbers(table, game.stream.schema.features, file), ()
+    if not len(x):
+        return np.zeros(0), np.zeros(0, bool), (*notes, f"{file} has a header and no rows")
     broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if broken.size:
         raise DataError(

@@ -1,5 +1,6 @@
 """Run a spec into a folder, round by round, and continue one that was stopped."""
 
+import json
 import os
 import time
 import warnings
@@ -19,11 +20,11 @@ from fairsaoml.evaluate.prequential import first_states, prequential
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.files import read_json, write_json
+from fairsaoml.files import read_json, write_json, write_text
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS, Predictions
-from fairsaoml.runs.spec import RunSpec, Setup
+from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream, stream_without_rows
 
 __all__ = ["Interrupted", "free_folder", "is_finished", "load_run", "prepare", "resume", "run"]
 
@@ -127,7 +128,9 @@ def run(
     setup = Setup.of(spec)
     with _writing(folder):
         prepare(folder, force=force)
-        write_json(folder / SPEC, {**spec.to_json(setup), "save_predictions": save_predictions})
+        content = {**spec.to_json(setup), "save_predictions": save_predictions}
+        # All digits: the encoder in it is the one that resuming and predicting use.
+        write_text(folder / SPEC, json.dumps(content, indent=2, allow_nan=False) + "\n")
     return _run_rounds(spec, setup, folder, None, on_round)
 
 
@@ -144,10 +147,12 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
     """
     use_cache()
     one_thread()
-    spec = load_spec(folder)
+    content = read_spec(folder)
+    spec = RunSpec.from_json(content)
     if is_finished(folder):
         return read_json(folder / SUMMARY)
-    setup = Setup.of(spec)
+    saved = content["stream"]
+    setup = Setup.of(spec, reopened_stream(saved), horizon=saved["length"])
     return _run_rounds(spec, setup, folder, _last_checkpoint(spec, setup, folder), on_round)
 
 
@@ -158,22 +163,27 @@ def is_finished(folder: Path) -> bool:
 
 def load_spec(folder: Path) -> RunSpec:
     """The spec of the run in a folder."""
+    return RunSpec.from_json(read_spec(folder))
+
+
+def read_spec(folder: Path) -> dict[str, Any]:
+    """The content of a run's spec.json."""
     if not (folder / SPEC).exists():
         raise RunError(
             f"expected a run in {folder}, found no {SPEC}; start it with `fairsaoml run STREAM "
             f"--out {folder}`"
         )
     try:
-        content = read_json(folder / SPEC)
+        return read_json(folder / SPEC)
     except ValueError as error:
         raise RunError(f"{folder / SPEC} is damaged ({error}); start again with --force") from None
-    return RunSpec.from_json(content)
 
 
 def load_run(folder: Path) -> tuple[RunSpec, Setup, Checkpoint]:
-    """A run and what it has learned."""
-    spec = load_spec(folder)
-    setup = Setup.of(spec)
+    """A run and what it has learned, from its folder alone: the stream of the setup has no rows."""
+    content = read_spec(folder)
+    spec = RunSpec.from_json(content)
+    setup = Setup.of(spec, stream_without_rows(content["stream"]))
     checkpoint = _checkpoint(spec, setup, folder)
     if checkpoint is None:
         raise RunError(f"the run in {folder} has not learned anything yet; let it run on")

@@ -8,14 +8,22 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
-from fairsaoml.core.errors import ConfigError, RunError, closest
+from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
 from fairsaoml.core.problem import make_problem
-from fairsaoml.core.types import Learner, Problem
+from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
-__all__ = ["RunSpec", "Setup", "pairs", "split_settings", "stream_to_json"]
+__all__ = [
+    "RunSpec",
+    "Setup",
+    "pairs",
+    "reopened_stream",
+    "split_settings",
+    "stream_to_json",
+    "stream_without_rows",
+]
 
 SPEC_SCHEMA = 1
 
@@ -95,7 +103,48 @@ def stream_to_json(name: str, settings: Mapping[str, Any], stream: Stream) -> di
         "length": stream.length,
         "notes": list(stream.notes),
         "encoder": stream.encoder,
+        "first_task": stream.first_task,
     }
+
+
+def stream_without_rows(saved: Mapping[str, Any]) -> Stream:
+    """The stream that `stream_to_json` described, as far as the description goes: it has no tasks.
+
+    This is all that scoring new rows needs, wherever the rows of the run are by now.
+    """
+    return Stream(
+        name=saved["name"],
+        schema=Schema(
+            features=tuple(saved["features"]),
+            attributes=tuple(
+                Attribute(name=attribute["name"], levels=tuple(attribute["levels"]))
+                for attribute in saved["attributes"]
+            ),
+        ),
+        tasks=lambda seed: iter(()),
+        length=saved["length"],
+        settings=saved["settings"],
+        encoder=saved["encoder"],
+        notes=tuple(saved["notes"]),
+    )
+
+
+def reopened_stream(saved: Mapping[str, Any]) -> Stream:
+    """The rows of the stream that `stream_to_json` described, encoded as they were then.
+
+    Raises:
+        DataError: The rows of the first task are not what they were.
+    """
+    first_task = saved.get("first_task")
+    if first_task is None:  # made before spec.json held it, and the encoder with all its digits
+        return open_stream(saved["name"], saved["settings"])
+    stream = open_stream(saved["name"], saved["settings"], encoder=saved["encoder"])
+    if stream.first_task != first_task:
+        raise DataError(
+            f"expected {saved['name']} as it was when the run began, got other rows in its first "
+            "task; put the old rows back, or start a new run"
+        )
+    return stream
 
 
 def pairs(settings: Mapping[str, Any]) -> list[str]:
@@ -121,13 +170,21 @@ class Setup:
     config: dict[str, Any]
 
     @classmethod
-    def of(cls, spec: RunSpec) -> "Setup":
-        """Open the stream, build the learner; a finite stream's length is the horizon (D16)."""
-        stream = open_stream(spec.stream, spec.stream_settings)
+    def of(
+        cls, spec: RunSpec, stream: Stream | None = None, *, horizon: int | None = None
+    ) -> "Setup":
+        """Build what a spec asks for.
+
+        Args:
+            spec: What to run.
+            stream: The spec's stream, where it is open already.
+            horizon: The number of rounds to plan for; by default the stream's length (D16).
+        """
+        stream = stream or open_stream(spec.stream, spec.stream_settings)
         entry = registry.entry(spec.learner)
         settings = dict(spec.learner_settings)
         if any(item.name == "horizon" for item in fields(entry.config)):
-            settings.setdefault("horizon", stream.length)
+            settings.setdefault("horizon", horizon or stream.length)
         config = entry.config.from_dict(settings)
         problem = make_problem(config, stream.schema)
         learner = entry.factory(problem, config)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,11 +95,27 @@ def setting_names(name: str) -> list[str]:
     """The settings a stream takes, those apart that its name fixes."""
     parameters = inspect.signature(_factory(name)).parameters.values()
     fixed = listing(name).fixed
-    return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in fixed]
+    hidden = {*fixed, "encoder"}
+    return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in hidden]
 
 
-def open_stream(name: str, settings: Mapping[str, Any] | None = None) -> Stream:
-    """The stream of a name with some settings; nothing is read before its first task is asked."""
+def open_stream(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    encoder: Mapping[str, Any] | None = None,
+) -> Stream:
+    """Open a stream.
+
+    Args:
+        name: A name of the catalog, or the path of a table.
+        settings: The stream's settings; `setting_names` lists them.
+        encoder: A saved encoder, for a table: used instead of one fitted on the first task.
+
+    Raises:
+        ConfigError: The name is unknown, or a setting that the stream needs is not given.
+        DataError: The rows are not there or cannot be read.
+    """
     factory, where = _factory(name), listing(name)
     chosen = {**where.fixed, **(settings or {})}
     needed = inspect.signature(factory).parameters.values()
@@ -112,4 +129,8 @@ def open_stream(name: str, settings: Mapping[str, Any] | None = None) -> Stream:
             f"expected to be told which column of {name} is {' and which '.join(missing)}; "
             f"add {' '.join(f'--set {setting}=COLUMN' for setting in missing)}"
         )
-    return factory(name, **chosen) if is_table(name) else factory(**chosen)
+    if not is_table(name):
+        return factory(**chosen)
+    if encoder is not None:
+        factory = partial(factory, encoder=encoder)
+    return factory(name, **chosen)

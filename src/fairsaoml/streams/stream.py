@@ -25,6 +25,7 @@ class Stream:
     seeded: bool = False  # whether the rows differ from seed to seed
     settings: Mapping[str, Any] = field(default_factory=dict)  # to build it again: spec.json
     encoder: Mapping[str, Any] | None = None  # how raw columns became features; plain JSON
+    first_task: str | None = None  # checksum of the raw rows that the encoder was fitted on
     best: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # domain -> known truth
     notes: tuple[str, ...] = ()  # what a person should know: dropped columns and the like
 

@@ -11,6 +11,7 @@ import numpy as np
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.table.columns import checksum
 from fairsaoml.streams.table.encoder import Encoder
 
 __all__ = ["Part", "equal_parts", "stream_of_parts"]
@@ -68,6 +69,7 @@ def stream_of_parts(
         length=len(parts),
         settings=settings,
         encoder=encoder.to_json(),
+        first_task=checksum(parts[0].table),
         notes=notes,
     )
 

@@ -5,6 +5,8 @@ Text and typed columns meet here: `1`, `1.0` and the text " 1" are the same valu
 fitted on a CSV file also reads a dataframe.
 """
 
+import hashlib
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ __all__ = [
     "Numbers",
     "array",
     "canonical",
+    "checksum",
     "factor",
     "is_flat",
     "numbers",
@@ -93,6 +96,21 @@ def factor(column: Any) -> Factor:
     clean = canonical(column.dictionary).dictionary_encode()
     again = pc.fill_null(clean.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return Factor(np.append(again, -1)[raw], clean.dictionary)
+
+
+def checksum(table: Any) -> str:
+    """A checksum of a table's values, whatever file and types they came in.
+
+    >>> checksum(pa.table({"a": [1.0, None]})) == checksum(pa.table({"a": ["1", "?"]}))
+    True
+    """
+    seen = hashlib.sha256()
+    for name in table.column_names:
+        if is_flat(table.schema.field(name).type):
+            distinct = factor(table[name])
+            seen.update(json.dumps([name, distinct.values.to_pylist()]).encode())
+            seen.update(distinct.codes.astype("<i8").tobytes())
+    return seen.hexdigest()
 
 
 def canonical(values: Any) -> Any:

@@ -88,7 +88,8 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> Any:
     opened = open_source(source)
     wanted = opened.columns if columns is None else tuple(columns)
     need(wanted, opened.columns)
-    return join(list(opened.batches(wanted)))
+    empty = pa.table({name: pa.array([], pa.string()) for name in wanted})
+    return join(list(opened.batches(wanted)) or [empty])
 
 
 def need(wanted: Iterable[str], columns: Sequence[str], where: str = "the table") -> None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.streams.stream import Stream
-from fairsaoml.streams.table.columns import factor
+from fairsaoml.streams.table.columns import checksum, factor
 from fairsaoml.streams.table.cutting import (
     ByCount,
     ByRows,
@@ -68,13 +68,15 @@ def stream_from_table(
     drop: Sequence[str] = (),
     columns: Sequence[str] = (),
     name: str | None = None,
+    encoder: Mapping[str, Any] | None = None,
 ) -> Stream:
     """A stream of tasks from rows of your own; everything is fitted on the first task.
 
     `source`: a path (.csv, .tsv, either .gz, .parquet), a dataframe (pandas, polars, pyarrow), an
     iterator of dataframes, or a function that returns a fresh one. `sensitive`: columns, or
     "COL=VALUE" for one value against the rest. `columns`: the inputs, all others by default;
-    `drop`: what is no input.
+    `drop`: what is no input. `encoder`: a saved `Stream.encoder`, used as it is instead of fitting
+    one; this is how a run is resumed.
 
     >>> table = pa.table({"age": [30, 41, 25, 67] * 50, "sex": ["m", "f", "f", "m"] * 50,
     ...                   "hired": ["no", "yes", "yes", "no"] * 50})
@@ -92,20 +94,20 @@ def stream_from_table(
     cutting = cutting.settled(survey.rows)
 
     first, clock = _first_piece(survey, roles, cutting)
-    encoder, notes = _fit(first, roles, positive)
-    if encoder.label is not None:
-        encoder.label.check(survey.labels)
-    start = next(_tasks(iter([first]), encoder, roles))
+    fitted, notes = _fit(first, roles, positive) if encoder is None else _saved(encoder)
+    if fitted.label is not None:
+        fitted.label.check(survey.labels)
+    start = next(_tasks(iter([first]), fitted, roles))
 
     def passes(seed: int) -> Iterator[Task]:
         rows = timed(survey.source.batches(roles.columns), clock)
-        return _tasks(cut(rows, cutting.numbering(clock)), encoder, roles)
+        return _tasks(cut(rows, cutting.numbering(clock)), fitted, roles)
 
     return Stream(
         name=name or opened.name,
         schema=Schema(
-            features=encoder.features,
-            attributes=tuple(role.attribute for role in encoder.sensitive),
+            features=fitted.features,
+            attributes=tuple(role.attribute for role in fitted.sensitive),
         ),
         tasks=passes,
         length=_length(survey, cutting),
@@ -123,8 +125,9 @@ def stream_from_table(
             "columns": _names(columns),
             "name": name,
         },
-        encoder=encoder.to_json(),
-        notes=(*opened.notes, *survey.notes, *notes, *_echoes(start, encoder)),
+        encoder=fitted.to_json(),
+        first_task=checksum(first.table),
+        notes=(*opened.notes, *survey.notes, *notes, *_echoes(start, fitted)),
     )
 
 
@@ -360,6 +363,11 @@ def _fit(first: Piece, roles: _Roles, positive: Any) -> tuple[Encoder, tuple[str
         )
     encoder = replace(encoder, label=label, sensitive=sensitive)
     return encoder, (*notes, *_doubts(table, encoder))
+
+
+def _saved(encoder: Mapping[str, Any]) -> tuple[Encoder, tuple[str, ...]]:
+    read = Encoder.from_json(encoder)
+    return read, read.notes()
 
 
 def _doubts(table: Any, encoder: Encoder) -> Iterator[str]:
