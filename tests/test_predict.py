@@ -87,7 +87,7 @@ def test_a_resumed_run_takes_its_encoder_from_its_spec_to_the_last_digit(
     with pytest.raises(Stopped):
         run_table(tmp_path, stop_after=3)
     # Were anything fitted again, it would fail here.
-    monkeypatch.setattr("fairsaoml.streams.table.stream.fit_encoder", None)
+    monkeypatch.setattr("fairsaoml.streams.table.fitting.fit_encoder", None)
     resume(tmp_path / "run")
     assert tiny.lines(tmp_path / "run") == tiny.lines(finished / "run")
 

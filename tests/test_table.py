@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.streams.table import stream as table_module
+from fairsaoml.streams.table import reading
+from fairsaoml.streams.table import survey as survey_module
 from fairsaoml.streams.table.cutting import Every
 from fairsaoml.streams.table.reading import read_table
 from fairsaoml.streams.table.stream import encode_rows, stream_from_table
@@ -179,6 +180,76 @@ def test_a_parquet_file_is_read_in_batches_and_not_as_a_whole(tmp_path, monkeypa
     assert most < 12_000_000 / 4  # the column of notes alone is 12 MB
 
 
+CUTS = {
+    "nothing said": {},
+    "tasks": {"tasks": 7},
+    "rows": {"rows": 300, "time": "when"},
+    "calendar": {"every": "1W", "time": "when"},
+    "domain": {"every": "1M", "time": "when", "domain": "region"},
+}
+
+
+@pytest.fixture
+def amount_read(monkeypatch):
+    """How much was read so far: bytes of text, rows of Parquet."""
+    read = {"bytes": 0, "rows": 0}
+    open_text, iter_batches = reading._bytes, pq.ParquetFile.iter_batches
+
+    class Counting:
+        def __init__(self, path):
+            self.file = open_text(path)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self.file.close()
+
+        def read(self, size=-1):
+            block = self.file.read(size)
+            read["bytes"] += len(block)
+            return block
+
+    def counted(*words, **options):
+        for batch in iter_batches(*words, **options):
+            read["rows"] += batch.num_rows
+            yield batch
+
+    monkeypatch.setattr(reading, "_bytes", Counting)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    return read
+
+
+@pytest.mark.parametrize("options", CUTS.values(), ids=CUTS)
+@pytest.mark.parametrize("order", ["in order", "to be sorted", "day or month first"])
+def test_a_file_is_read_at_most_twice_for_a_run_whatever_cuts_it(
+    tmp_path, amount_read, options, order
+):
+    rows = 4_000
+    table = people(rows)
+    if order == "to be sorted":
+        table = table.take(list(range(rows - 1, -1, -1)))
+    if order == "day or month first":  # told apart by the thirteenth day alone
+        days = table["when"].to_pandas().dt.strftime("%d/%m/%Y")
+        table = replaced(table, "when", days)
+    text, parquet = write(tmp_path, table), write(tmp_path, table, "people.parquet")
+    for path in (text, parquet):
+        stream = hiring(path, **options)
+        assert sum(len(task.y) for task in stream.tasks(0)) == rows
+    assert amount_read["rows"] == 2 * rows
+    assert amount_read["bytes"] <= 2 * text.stat().st_size + reading.HEAD_BYTES
+
+
+def test_a_stray_byte_far_down_a_file_makes_it_latin_1_as_one_at_its_top_does(tmp_path):
+    jobs = ["nurse"] * 4_000
+    jobs[3_990] = "caf\xe9"
+    path = write(tmp_path, replaced(people(4_000), "job", jobs), encoding="latin-1")
+    stream = hiring(path, rows=2_000, time="when", drop=["job"])
+    assert any("not UTF-8 (byte 0xe9), so read as Latin-1" in note for note in stream.notes)
+    assert [len(task.y) for task in stream.tasks(0)] == [2_000, 2_000]
+    assert read_table(path)["job"][3_990].as_py() == "caf\xe9"
+
+
 # Cutting
 
 
@@ -277,7 +348,7 @@ def test_a_table_or_file_out_of_order_is_sorted_and_ties_keep_their_order(tmp_pa
 
 
 def test_a_file_too_large_to_sort_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_module, "SORTABLE_BYTES", 10)
+    monkeypatch.setattr(survey_module, "SORTABLE_BYTES", 10)
     path = write(tmp_path, people().take(list(range(399, -1, -1))))
     with pytest.raises(DataError, match="sort them by time first"):
         hiring(path, time="when")

@@ -6,122 +6,31 @@ the rows of the task at hand are held, however long the stream.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.columns import Numbers, array, factor, numbers
+from fairsaoml.streams.table.clock import Clock, TimedRows
 from fairsaoml.streams.table.reading import join
 
-__all__ = [
-    "ByCount",
-    "ByRows",
-    "ByTime",
-    "Clock",
-    "Every",
-    "Numbering",
-    "OutOfOrder",
-    "Piece",
-    "Rows",
-    "cut",
-    "timed",
-]
+__all__ = ["ByCount", "ByRows", "ByTime", "Cut", "Every", "Numbering", "TaskRows", "cut"]
 
-NUMBER = "number"  # a time that is a plain number, such as seconds since 1970
-# Seconds since 1970 between 1973 and 2286 in each unit; smaller numbers are no time of ours.
-UNIX_UNITS = ((1e8, 1e10, 1.0), (1e11, 1e13, 1e3), (1e14, 1e16, 1e6), (1e17, 1e19, 1e9))
+TASK_ROWS = 1000  # rows of a task when nobody says
+FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
 MONTHS_IN = {"M": 1, "Q": 3, "Y": 12}
 SECONDS_IN = {"MIN": 60.0, "H": 3600.0, "D": dates.DAY, "W": 7 * dates.DAY}
 FIRST_MONDAY = 4 * dates.DAY  # 5 January 1970
 
 
-class Rows(NamedTuple):
-    """A batch of rows, with their times where the stream has a time."""
-
-    table: Any
-    seconds: np.ndarray | None
-
-
-class Piece(NamedTuple):
+class TaskRows(NamedTuple):
     """The rows of one task, and its number: numbers that are left out had no rows."""
 
     table: Any
     number: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clock:
-    """How a time column is read."""
-
-    column: str
-    format: str
-
-    @staticmethod
-    def candidates(column: Any) -> tuple[str, ...]:
-        """The ways in which every value can be read, the likeliest first.
-
-        >>> Clock.candidates(pa.array(["2011-01-31", "2011-02-01"]))
-        ('year-month-day',)
-        >>> Clock.candidates(pa.array([881250949, 881250950])), Clock.candidates(pa.array(["?"]))
-        (('number',), ())
-        """
-        column = array(column)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            return (dates.TYPED,)
-        texts = factor(column).values
-        known = tuple(name for name in dates.formats(texts) if name != dates.CLOCK)
-        read = numbers(texts)
-        return known if read.unreadable or not len(texts) else (*known, NUMBER)
-
-    @staticmethod
-    def of(name: str, column: Any) -> "Clock":
-        """The likeliest reading of all values or, where there is none, of the first."""
-        found = Clock.candidates(column)
-        if not found:
-            texts = factor(column).values
-            found = Clock.candidates(texts[:1])
-            if not found:
-                got = repr(texts[0].as_py()) if len(texts) else "no values"
-                raise DataError(
-                    f"expected dates or numbers in the time column {name!r}, got {got}; "
-                    "write them as 2011-01-31 or 2011-01-31 14:30"
-                )
-        return Clock(column=name, format=found[0])
-
-    def seconds(self, table: Any, before: int = 0) -> np.ndarray:
-        """Times of the rows; a row without one is an error. `before`: rows that came earlier."""
-        read = self._read(table[self.column])
-        unknown = np.isnan(read.values)
-        if unknown.any():
-            row = before + int(np.argmax(unknown)) + 1
-            got = repr(read.example) if read.unreadable else "nothing"
-            raise DataError(
-                f"expected a time written as {self.format} in every row of {self.column!r}, got "
-                f"{got} (first at row {row}); mend those rows or leave them out"
-            )
-        return read.values
-
-    def _read(self, column: Any) -> Numbers:
-        if self.format == NUMBER:
-            return numbers(column)
-        return dates.read(column, self.format, utc=True)
-
-    def per_second(self, value: float) -> float:
-        """What one second is in the column's numbers, judged by the size of one of them."""
-        if self.format != NUMBER:
-            return 1.0
-        for low, high, unit in UNIX_UNITS:
-            if low <= value < high:
-                return unit
-        raise DataError(
-            f"expected dates or seconds since 1970 in {self.column!r} to cut by calendar, got "
-            f"{value:g}; cut by number of rows instead"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +81,7 @@ class Every:
 class Numbering(Protocol):
     """Gives rows, batch after batch, the number of their task."""
 
-    def __call__(self, rows: Rows) -> np.ndarray: ...
+    def __call__(self, rows: TimedRows) -> np.ndarray: ...
 
     def full(self) -> bool:
         """Whether the next row is sure to open another task."""
@@ -185,7 +94,7 @@ class ByRows:
     def __init__(self, rows: int) -> None:
         self.rows, self.seen = rows, 0
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: TimedRows) -> np.ndarray:
         places = self.seen + np.arange(rows.table.num_rows)
         self.seen += rows.table.num_rows
         return places // self.rows
@@ -201,7 +110,7 @@ class ByCount:
         self.ends = np.arange(1, tasks + 1) * length // tasks
         self.seen = 0
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: TimedRows) -> np.ndarray:
         places = self.seen + np.arange(rows.table.num_rows)
         self.seen += rows.table.num_rows
         return np.searchsorted(self.ends, places, side="right")
@@ -217,7 +126,7 @@ class ByTime:
         self.every, self.clock = every, clock
         self.origin: float | None = None
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: TimedRows) -> np.ndarray:
         assert rows.seconds is not None  # the caller asks for `every` only where there is a time
         if self.origin is None:
             self.per_second = self.clock.per_second(float(rows.seconds[0]))
@@ -228,41 +137,74 @@ class ByTime:
         return False
 
 
-def timed(batches: Iterable[Any], clock: Clock | None) -> Iterator[Rows]:
-    """Batches with their times, which must not go back."""
-    before, last = 0, -np.inf
-    for table in batches:
-        if not table.num_rows:
-            continue
-        seconds = None
-        if clock is not None:
-            seconds = clock.seconds(table, before)
-            steps = np.diff(seconds, prepend=last)
-            if (steps < 0).any():
-                place = int(np.argmax(steps < 0))
-                earlier = seconds[place - 1] if place else last
-                raise OutOfOrder(clock, before + place + 1, seconds[place], float(earlier))
-            last = float(seconds[-1])
-        before += table.num_rows
-        yield Rows(table, seconds)
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """One of three ways to cut, or none of them yet: then the number of rows decides."""
+
+    tasks: int | None = None
+    rows: int | None = None
+    every: Every | None = None
+    length: int | None = None
+
+    @classmethod
+    def asked(
+        cls, *, tasks: int | None, every: str | None, rows: int | None, time: str | None
+    ) -> "Cut":
+        """The way that the settings of a stream ask for; contradictions raise `ConfigError`."""
+        given = {"tasks": tasks, "every": every, "rows": rows}
+        chosen = [option for option, value in given.items() if value is not None]
+        if len(chosen) > 1:
+            raise ConfigError(
+                f"tasks are cut in one way, got {' and '.join(chosen)}; use one of them"
+            )
+        for option, value in (("tasks", tasks), ("rows", rows)):
+            if value is not None and value < 1:
+                raise ConfigError(f"{option} must be at least 1, got {value}; use for example 100")
+        if every is not None and time is None:
+            raise ConfigError(f"every={every!r} needs a time column, got none; name it with time")
+        return cls(tasks=tasks, rows=rows, every=Every.parse(every) if every else None)
+
+    def for_length(self, length: int | None) -> "Cut":
+        """The same way for a table of so many rows; None where nobody can count them."""
+        chosen = replace(self, length=length)
+        if self.tasks and length is None:
+            raise ConfigError(
+                f"tasks={self.tasks} needs the number of rows, which an iterator does not tell; "
+                "use rows or every"
+            )
+        if self.tasks and length is not None and self.tasks > length:
+            raise DataError(
+                f"expected at least one row per task, got {length} rows for {self.tasks} tasks; "
+                "ask for fewer"
+            )
+        if self.tasks or self.rows or self.every:
+            return chosen
+        if length is None:
+            return replace(chosen, rows=TASK_ROWS)
+        tasks = max(length // TASK_ROWS, min(FEW_TASKS, length // FEW_ROWS), 2)
+        return replace(chosen, tasks=tasks)
+
+    def numbering(self, clock: Clock | None) -> Numbering:
+        """A fresh numbering, for one pass over the rows."""
+        if self.every is not None and clock is not None:
+            return ByTime(self.every, clock)
+        if self.tasks is not None and self.length is not None:
+            return ByCount(self.tasks, self.length)
+        return ByRows(self.rows or TASK_ROWS)
+
+    def count(self, windows: int | None) -> int | None:
+        """The number of tasks, given the number of calendar windows that have rows."""
+        if self.length is None or self.every is not None:
+            return windows
+        return self.tasks or -(-self.length // (self.rows or TASK_ROWS))
 
 
-class OutOfOrder(DataError):
-    """A row that is older than the one before it."""
-
-    def __init__(self, clock: Clock, row: int, later: float, earlier: float) -> None:
-        shown = "{:g}".format if clock.format == NUMBER else dates.shown
-        super().__init__(
-            f"expected rows in order of {clock.column!r}, got {shown(later)} after "
-            f"{shown(earlier)} at row {row}; sort them by time first"
-        )
-
-
-def cut(batches: Iterable[Rows], numbering: Numbering) -> Iterator[Piece]:
+def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows]:
     """The tasks, one after another, each as soon as its last row is known.
 
-    >>> batches = [Rows(pa.table({"a": [1, 2]}), None), Rows(pa.table({"a": [3, 4, 5]}), None)]
-    >>> [piece.table["a"].to_pylist() for piece in cut(batches, ByRows(3))]
+    >>> tables = pa.table({"a": [1, 2]}), pa.table({"a": [3, 4, 5]})
+    >>> batches = [TimedRows(table, None) for table in tables]
+    >>> [task.table["a"].to_pylist() for task in cut(batches, ByRows(3))]
     [[1, 2, 3], [4, 5]]
     """
     held: list[Any] = []
@@ -272,12 +214,12 @@ def cut(batches: Iterable[Rows], numbering: Numbering) -> Iterator[Piece]:
         edges = [0, *(np.flatnonzero(np.diff(task)) + 1).tolist(), len(task)]
         for low, high in pairwise(edges):
             if held and task[low] != number:
-                yield Piece(join(held), number)
+                yield TaskRows(join(held), number)
                 held = []
             number = int(task[low])
             held.append(rows.table.slice(low, high - low))
         if numbering.full():
-            yield Piece(join(held), number)
+            yield TaskRows(join(held), number)
             held = []
     if held:
-        yield Piece(join(held), number)
+        yield TaskRows(join(held), number)

@@ -10,13 +10,14 @@ import csv
 import gzip
 import io
 import os
-from collections import Counter, deque
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar, cast
 
 import narwhals as nw
 import pyarrow as pa
@@ -25,21 +26,24 @@ import pyarrow.parquet as pq
 
 from fairsaoml.core.errors import DataError, closest
 
-__all__ = ["Source", "need", "open_source", "read_table", "to_arrow"]
+__all__ = ["Source", "join", "look_through", "need", "open_source", "read_table", "to_arrow"]
 
 BLOCK_BYTES = 1 << 20  # one block of CSV text; Arrow reads some twenty ahead
+HEAD_BYTES = 1 << 16  # of a text file, from which header, separator and encoding are told
 BATCH_ROWS = 1 << 16  # one batch of a Parquet file
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 # What a file begins with when it is not what its name says.
 SIGNATURES = (
-    (b"PAR1", "a Parquet file", "rename it to end in .parquet"),
+    (b"par1", "a Parquet file", "rename it to end in .parquet"),
     (b"\x1f\x8b", "a gzip file", "rename it to end in .csv.gz"),
-    (b"PK\x03\x04", "a zip file or spreadsheet", "unpack it, or export the sheet as CSV"),
+    (b"pk\x03\x04", "a zip file or spreadsheet", "unpack it, or export the sheet as CSV"),
     (b"<!doctype", "an HTML page", "download the data itself"),
     (b"<html", "an HTML page", "download the data itself"),
     (b"{", "JSON", "convert it to CSV or Parquet"),
 )
+UNREADABLE = (pa.ArrowException, OSError, EOFError, zlib.error)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +66,20 @@ def open_source(source: Any) -> Source:
     """The pass over a path, a dataframe, a list, an iterator, or a function giving an iterator."""
     if isinstance(source, (str, os.PathLike)):
         return _of_file(Path(source))
-    if isinstance(source, (pa.Table, pa.RecordBatch)):
-        return _of_table(to_arrow(source))
     if isinstance(source, (list, tuple)) and source:
-        return _of_function(lambda: iter(source), finite=True)
+        return _of_batches(lambda: iter(source), finite=True)
     if isinstance(source, (Iterator, pa.RecordBatchReader)):
-        return _of_iterator(iter(source))
-    frame = _frame(source)
-    if frame is not None:
-        return _of_table(_arrow(frame))
+        return _of_batches(_once(iter(source)), finite=False)
+    table = _arrow_table(source)
+    if table is not None:
+        return Source(
+            name="table",
+            columns=tuple(table.column_names),
+            batches=partial(_slices, table),
+            finite=True,
+        )
     if callable(source):
-        return _of_function(source, finite=False)
+        return _of_batches(source, finite=False)
     raise DataError(
         "expected a path, a dataframe, an iterator of dataframes or a function returning one, "
         f"got {type(source).__name__}; pass for example a pandas, polars or pyarrow table"
@@ -88,8 +95,16 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> Any:
     opened = open_source(source)
     wanted = opened.columns if columns is None else tuple(columns)
     need(wanted, opened.columns)
-    empty = pa.table({name: pa.array([], pa.string()) for name in wanted})
-    return join(list(opened.batches(wanted)) or [empty])
+    tables = look_through(opened, lambda readable: list(readable.batches(wanted)))
+    return join(tables or [pa.table({name: pa.array([], pa.string()) for name in wanted})])
+
+
+def look_through(source: Source, look: Callable[[Source], T]) -> T:
+    """`look(source)`; a text that proves on the way not to be UTF-8 is begun again as Latin-1."""
+    try:
+        return look(source)
+    except NotUTF8 as error:
+        return look(_of_text(error.path, stray_byte=error.byte))
 
 
 def need(wanted: Iterable[str], columns: Sequence[str], where: str = "the table") -> None:
@@ -104,90 +119,72 @@ def need(wanted: Iterable[str], columns: Sequence[str], where: str = "the table"
 
 def to_arrow(frame: Any) -> Any:
     """An Arrow table of any dataframe; a column of mixed Python types becomes text."""
-    if isinstance(frame, pa.Table):
-        return _checked(frame)
-    if isinstance(frame, pa.RecordBatch):
-        return _checked(pa.Table.from_batches([frame]))
-    wrapped = _frame(frame)
-    if wrapped is None:
+    table = _arrow_table(frame)
+    if table is None:
         raise DataError(
             f"expected a dataframe, got {type(frame).__name__}; "
             "give pandas, polars or pyarrow tables"
         )
-    return _arrow(wrapped)
+    return table
 
 
-def join(pieces: Sequence[Any]) -> Any:
+def join(tables: Sequence[Any]) -> Any:
     """One table of several; columns whose type changes on the way become text."""
-    first = pieces[0]
-    if len(pieces) == 1:
-        return first
-    if all(piece.schema.equals(first.schema) for piece in pieces[1:]):
-        return pa.concat_tables(pieces)
+    first = tables[0]
+    if all(table.schema.equals(first.schema) for table in tables[1:]):
+        return pa.concat_tables(tables)
     try:
-        return pa.concat_tables(pieces, promote_options="permissive")
+        return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.concat_tables([_alike(piece, pieces) for piece in pieces])
+        types = [dict(zip(table.column_names, table.schema.types, strict=True)) for table in tables]
+        changing = {name for name in first.column_names if len({t[name] for t in types}) > 1}
+        return pa.concat_tables([_with_text(table, changing) for table in tables])
 
 
-def _alike(piece: Any, pieces: Sequence[Any]) -> Any:
-    columns = {}
-    for name in piece.column_names:
-        same = len({other.schema.field(name).type for other in pieces}) == 1
-        columns[name] = piece[name] if same else _as_text(piece[name])
-    return pa.table(columns)
+def _with_text(table: Any, columns: Iterable[str]) -> Any:
+    for name in columns:
+        try:
+            text = table[name].cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            text = _texts(table[name].to_pylist())
+        table = table.set_column(table.column_names.index(name), name, text)
+    return table
 
 
-def _as_text(column: Any) -> Any:
-    try:
-        return column.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.array([None if value is None else str(value) for value in column.to_pylist()])
+def _texts(values: Iterable[Any]) -> Any:
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 # Dataframes
 
 
-def _frame(source: Any) -> Any:
-    """The dataframe wrapped by narwhals, or None."""
-    try:
-        wrapped = nw.from_native(source)
-    except TypeError:
-        return None
-    except nw.exceptions.DuplicateError as error:
-        raise DataError(
-            f"expected every column name once, got duplicates ({error}); rename them"
-        ) from error
-    return wrapped.collect("pyarrow") if isinstance(wrapped, nw.LazyFrame) else wrapped
-
-
-def _arrow(frame: Any) -> Any:
-    columns: dict[str, Any] = {}
-    _once([str(name) for name in frame.columns], "the table")
-    for name in frame.columns:
-        series = frame[name]
+def _arrow_table(frame: Any) -> Any:
+    """Any dataframe as an Arrow table, or None where it is no dataframe."""
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
+    if not isinstance(frame, pa.Table):
         try:
-            column = series.to_arrow()
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            column = pa.array(
-                [None if value is None else str(value) for value in series.to_list()], pa.string()
-            )
-        columns[str(name)] = column
-    return pa.table(columns)
+            wrapped = nw.from_native(frame)
+        except TypeError:
+            return None
+        except nw.exceptions.DuplicateError as error:
+            raise DataError(
+                f"expected every column name once, got duplicates ({error}); rename them"
+            ) from error
+        wrapped = wrapped.collect("pyarrow") if isinstance(wrapped, nw.LazyFrame) else wrapped
+        names = [str(name) for name in wrapped.columns]
+        _require_distinct(names, "the table")
+        columns = [_arrow_column(wrapped[name]) for name in wrapped.columns]
+        frame = pa.table(dict(zip(names, columns, strict=True)))
+    _require_distinct(frame.column_names, "the table")
+    return frame
 
 
-def _checked(table: Any) -> Any:
-    _once(table.column_names, "the table")
-    return table
-
-
-def _of_table(table: Any) -> Source:
-    return Source(
-        name="table",
-        columns=tuple(table.column_names),
-        batches=partial(_slices, table),
-        finite=True,
-    )
+def _arrow_column(series: Any) -> Any:
+    try:
+        return series.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return _texts(series.to_list())
 
 
 def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
@@ -198,65 +195,35 @@ def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
 # Iterators
 
 
-def _of_function(function: Callable[[], Any], *, finite: bool) -> Source:
-    first = next(_frames(function()), None)
+def _of_batches(start: Callable[[], Any], *, finite: bool) -> Source:
+    """Batches from a function that starts a pass over them."""
+    begun = _tables(start())
+    first = next(begun, None)
     if first is None:
         raise DataError("expected batches of rows, got an iterator without any; give it rows")
-    columns = tuple(first.column_names)
-    return Source(
-        name="table",
-        columns=columns,
-        batches=lambda wanted: _narrow(_frames(function()), wanted),
-        finite=finite,
-    )
+    waiting = [chain([first], begun)]  # the pass that was begun to see the columns
+
+    def batches(wanted: Sequence[str]) -> Iterator[Any]:
+        return _narrow(waiting.pop() if waiting else _tables(start()), wanted)
+
+    return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
 
 
-def _of_iterator(iterator: Iterator[Any]) -> Source:
-    again = _Once(_frames(iterator))
-    return Source(
-        name="table",
-        columns=again.columns,
-        batches=lambda wanted: _narrow(again.batches(), wanted),
-        finite=False,
-    )
+def _once(iterator: Iterator[Any]) -> Callable[[], Iterator[Any]]:
+    waiting = [iterator]
 
-
-class _Once:
-    """An iterator whose beginning is read twice: to fit on the first task, then to learn from.
-
-    Only the batches of the first reading are held, and let go one by one in the second.
-    """
-
-    def __init__(self, iterator: Iterator[Any]) -> None:
-        self._iterator = iterator
-        self._held = deque(islice(iterator, 1))
-        self._readings = 0
-        if not self._held:
-            raise DataError("expected batches of rows, got an iterator without any; give it rows")
-        self.columns = tuple(self._held[0].column_names)
-
-    def batches(self) -> Iterator[Any]:
-        self._readings += 1
-        if self._readings > 2:
+    def start() -> Iterator[Any]:
+        if not waiting:
             raise DataError(
                 "expected to read an iterator once, got asked for a second pass; "
                 "give a function that returns a fresh iterator instead"
             )
-        return self._first() if self._readings == 1 else self._second()
+        return waiting.pop()
 
-    def _first(self) -> Iterator[Any]:
-        yield from list(self._held)
-        for batch in self._iterator:
-            self._held.append(batch)
-            yield batch
-
-    def _second(self) -> Iterator[Any]:
-        while self._held:
-            yield self._held.popleft()
-        yield from self._iterator
+    return start
 
 
-def _frames(iterator: Any) -> Iterator[Any]:
+def _tables(iterator: Any) -> Iterator[Any]:
     if not isinstance(iterator, (Iterable, pa.RecordBatchReader)):
         raise DataError(
             f"expected a function that returns an iterator, got {type(iterator).__name__} from it; "
@@ -291,10 +258,6 @@ def _of_file(path: Path) -> Source:
     )
 
 
-def _stem(path: Path) -> str:
-    return path.name.split(".")[0] or path.name
-
-
 def _of_parquet(path: Path) -> Source:
     with path.open("rb") as file:
         begins = file.read(4)
@@ -306,33 +269,42 @@ def _of_parquet(path: Path) -> Source:
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise _damaged(path, "a whole Parquet file", error) from error
-    _once(names, str(path))
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         try:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
                     yield pa.Table.from_batches([batch]).select(list(columns))
-        except (pa.ArrowException, OSError) as error:
+        except UNREADABLE as error:
             raise _damaged(path, "a whole Parquet file", error) from error
 
-    return Source(name=_stem(path), columns=tuple(names), batches=batches, finite=True, path=path)
+    return _file_source(path, names, batches)
 
 
-def _of_text(path: Path) -> Source:
-    encoding, notes = _encoding(path)
-    names, lines, delimiter = _header(path, encoding)
+def _of_text(path: Path, *, stray_byte: int | None = None) -> Source:
+    """A CSV file; `stray_byte` is one that an earlier pass met and that is not UTF-8."""
+    text, encoding, stray = _head(path)
+    if stray_byte is not None:
+        encoding, stray = "latin-1", stray_byte
+    names, lines, delimiter = _header(path, text)
+    notes = []
+    if encoding == "utf-16":
+        notes.append(f"{path.name}: read as UTF-16")
+    if encoding == "latin-1":
+        notes.append(
+            f"{path.name}: not UTF-8 (byte 0x{stray:02x}), so read as Latin-1; "
+            "save it as UTF-8 if names look wrong"
+        )
     if delimiter not in ",\t":
-        notes = (*notes, f"{path.name}: columns are separated by {delimiter!r}")
-    _once(names, str(path))
+        notes.append(f"{path.name}: columns are separated by {delimiter!r}")
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         try:
-            with pa.input_stream(str(path), compression=_compression(path)) as file:
+            with _bytes(path) as file:
                 reader = pacsv.open_csv(
-                    file,
+                    _UTF8(path, file) if encoding == "utf8" else file,
                     read_options=pacsv.ReadOptions(
                         column_names=names,
                         skip_rows_after_names=lines,
@@ -348,95 +320,117 @@ def _of_text(path: Path) -> Source:
                 )
                 for batch in reader:
                     yield pa.Table.from_batches([batch])
-        except (pa.ArrowException, OSError) as error:
+        except UNREADABLE as error:
             raise _damaged(path, f"rows of {len(names)} values", error) from error
 
+    return _file_source(path, names, batches, tuple(notes))
+
+
+def _file_source(
+    path: Path,
+    names: Sequence[str],
+    batches: Callable[[Sequence[str]], Iterator[Any]],
+    notes: tuple[str, ...] = (),
+) -> Source:
+    _require_distinct(names, str(path))
     return Source(
-        name=_stem(path), columns=names, batches=batches, finite=True, path=path, notes=notes
+        name=path.name.split(".")[0] or path.name,
+        columns=tuple(names),
+        batches=batches,
+        finite=True,
+        path=path,
+        notes=notes,
     )
 
 
-def _damaged(path: Path, expected: str, error: Exception) -> DataError:
+def _damaged(path: Path, expected: str, error: BaseException) -> DataError:
     got = str(error).splitlines()[0][:200]
     return DataError(f"expected {expected} in {path}, got: {got}; mend it or download it again")
 
 
-def _compression(path: Path) -> str | None:
-    return "gzip" if path.name.lower().endswith(".gz") else None
+def _bytes(path: Path) -> BinaryIO:
+    zipped = path.name.lower().endswith(".gz")
+    return cast(BinaryIO, gzip.open(path, "rb")) if zipped else path.open("rb")
 
 
-def _bytes(path: Path) -> Any:
-    return gzip.open(path, "rb") if _compression(path) else path.open("rb")
+class NotUTF8(DataError):
+    """A byte that no UTF-8 text has, in a file that had looked like one."""
+
+    def __init__(self, path: Path, byte: int) -> None:
+        super().__init__(f"expected UTF-8 in {path}, got byte 0x{byte:02x}; save it as UTF-8")
+        self.path, self.byte = path, byte
 
 
-def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
-    """How the text is encoded: UTF-8, UTF-16 with its mark, or else Latin-1, with a note.
+class _UTF8(io.RawIOBase):
+    """A file on its way to the reader, all its bytes checked: also those of columns not asked for.
 
-    The whole file is decoded once, so that a stray byte does not end a run half-way.
+    The first pass over a file finds a stray byte, so that it does not end a run half-way.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path, self.file = path, file
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block = self.file.read(size)
+        try:
+            self.decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            raise NotUTF8(self.path, error.object[error.start]) from None
+        return block
+
+
+def _head(path: Path) -> tuple[str, str, int]:
+    """The beginning of a text file, its encoding as far as that tells, and the byte that told.
+
+    UTF-8, UTF-16 with its mark, or else Latin-1.
+    """
     try:
         with _bytes(path) as file:
-            begins = file.read(16)
-            _is_text(path, begins)
-            if begins.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                return "utf-16", (f"{path.name}: read as UTF-16",)
-            block = begins
-            while block:
-                if b"\0" in block:
-                    raise DataError(
-                        f"expected text in {path}, got binary data; rename it to what it is"
-                    )
-                decoder.decode(block)
-                block = file.read(BLOCK_BYTES)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        bad = error.object[error.start]
-        return "latin-1", (
-            f"{path.name}: not UTF-8 (byte 0x{bad:02x}), so read as Latin-1; "
-            "save it as UTF-8 if names look wrong",
-        )
-    except (EOFError, OSError) as error:
+            block = file.read(HEAD_BYTES)
+    except UNREADABLE as error:
         raise _damaged(path, "a whole gzip file", error) from error
-    return "utf8", ()
-
-
-def _is_text(path: Path, begins: bytes) -> None:
     for signature, what, remedy in SIGNATURES:
-        if begins.lower().startswith(signature.lower()):
+        if block.lower().startswith(signature):
             raise DataError(f"expected CSV text in {path}, got {what}; {remedy}")
+    if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return codecs.getincrementaldecoder("utf-16")().decode(block), "utf-16", 0
+    if b"\0" in block:
+        raise DataError(f"expected text in {path}, got binary data; rename it to what it is")
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(block), "utf8", 0
+    except UnicodeDecodeError as error:
+        return block.decode("latin-1"), "latin-1", error.object[error.start]
 
 
-def _header(path: Path, encoding: str) -> tuple[tuple[str, ...], int, str]:
+def _header(path: Path, head: str) -> tuple[tuple[str, ...], int, str]:
     """Column names, the number of rows they end at, and what separates them."""
-    encoding = "utf-8-sig" if encoding == "utf8" else encoding
-    with _bytes(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
-        start = text.read(1 << 16)
-    if not start.strip():
+    if not head.strip():
         raise DataError(f"expected rows in {path}, got blank lines; write or download it again")
-    delimiter = _delimiter(path, start)
-    for number, row in enumerate(csv.reader(io.StringIO(start), delimiter=delimiter), start=1):
+    delimiter = "\t" if ".tsv" in path.name.lower() else _delimiter(head)
+    rows = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
+    for number, row in enumerate(rows, start=1):
         if any(value.strip() for value in row):
             names = (value.strip() or f"column_{place}" for place, value in enumerate(row, 1))
             return tuple(names), number, delimiter
     raise DataError(f"expected a line of column names in {path}, got none; add a header")
 
 
-def _delimiter(path: Path, start: str) -> str:
-    if ".tsv" in path.name.lower():
-        return "\t"
-    line = next(line for line in start.splitlines() if line.strip())
+def _delimiter(head: str) -> str:
+    line = next(line for line in head.splitlines() if line.strip())
     outside_quotes = "".join(line.split('"')[::2])
-    counts = {mark: outside_quotes.count(mark) for mark in ",;\t|"}
-    return max(counts, key=counts.__getitem__)  # the comma where none occurs
+    return max(",;\t|", key=outside_quotes.count)  # the comma where none occurs
 
 
-def _once(names: Sequence[str], where: str) -> None:
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
+def _require_distinct(names: Sequence[str], where: str) -> None:
+    name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
+    if times > 1:
         raise DataError(
-            f"expected every column name once in {where}, got {twice[0]!r} "
-            f"{Counter(names)[twice[0]]} times; rename or remove one"
+            f"expected every column name once in {where}, got {name!r} {times} times; "
+            "rename or remove one"
         )
 
 

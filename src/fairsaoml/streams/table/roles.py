@@ -1,6 +1,6 @@
-"""The two columns that are never inputs: the label, and what must be treated fairly.
+"""Which column is what; and the two that are never inputs: the label, and the sensitive ones.
 
-Both are fitted on the first task: which two values a label has, which groups there are.
+Those two are fitted on the first task: which two values a label has, which groups there are.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairsaoml.core.errors import DataError, closest
+from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.core.types import Attribute
 from fairsaoml.streams.table.columns import canonical, factor
+from fairsaoml.streams.table.reading import need
 
-__all__ = ["MISSING", "Label", "Sensitive", "fit_label", "fit_sensitive", "in_order_of_size"]
+__all__ = [
+    "MISSING",
+    "Label",
+    "Roles",
+    "Sensitive",
+    "fit_label",
+    "fit_sensitive",
+    "in_order_of_size",
+    "names_of",
+]
 
 MISSING = "missing"  # the level of rows without a value
 MAX_LEVELS = 12  # groups of one attribute; each brings its own constraints
@@ -31,6 +41,69 @@ POSITIVE_WORDS = {
     "positive": "negative",
 }
 SHOWN = 5  # values named in a message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which column is what."""
+
+    label: str
+    protected: tuple[str, ...]  # the columns of `sensitive`
+    sensitive: tuple[str, ...]  # "COL" or "COL=VALUE", as asked
+    time: str | None
+    domain: str | None
+    inputs: tuple[str, ...]
+    named: bool  # whether the inputs were named one by one
+
+    @classmethod
+    def asked(
+        cls,
+        known: Sequence[str],
+        label: str,
+        sensitive: str | Sequence[str],
+        time: str | None,
+        domain: str | None,
+        drop: str | Sequence[str],
+        columns: str | Sequence[str],
+    ) -> "Roles":
+        """The roles that the settings of a stream ask for; contradictions raise `ConfigError`."""
+        specs, dropped, named = names_of(sensitive), names_of(drop), names_of(columns)
+        if not specs or len(set(specs)) < len(specs):
+            raise ConfigError(f"sensitive must name columns, each once, got {specs}; name one")
+        protected = [split(spec, known)[0] for spec in specs]
+        order = [name for name in (time, domain) if name is not None]
+        need([label, *protected, *order, *dropped, *named], known)
+        if label in protected or label in order:
+            raise ConfigError(
+                f"the label must be a column of its own, got {label!r} also as "
+                f"{'sensitive' if label in protected else 'time or domain'}; choose another"
+            )
+        for name in named:
+            if name == label or name in protected:
+                role = "the label" if name == label else "sensitive"
+                raise ConfigError(f"an input must not be {role}, got {name!r}; leave it out")
+        rest = {label, *protected, *order}
+        inputs = named or [name for name in known if name not in rest]
+        return cls(
+            label=label,
+            protected=tuple(protected),
+            sensitive=tuple(specs),
+            time=time,
+            domain=domain,
+            inputs=tuple(name for name in inputs if name not in dropped),
+            named=bool(named),
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that must be read, each once."""
+        others = [name for name in (self.time, self.domain) if name is not None]
+        return list(dict.fromkeys([self.label, *self.protected, *others, *self.inputs]))
+
+
+def names_of(names: str | Sequence[str]) -> list[str]:
+    """One name or several, as a list."""
+    return [names] if isinstance(names, str) else list(names)
 
 
 @dataclass(frozen=True, kw_only=True)

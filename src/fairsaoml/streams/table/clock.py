@@ -1,0 +1,134 @@
+"""The time of each row: how a time column is written, and whether its rows are in order."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairsaoml.core.errors import DataError
+from fairsaoml.streams.table import dates
+from fairsaoml.streams.table.columns import Numbers, array, factor, numbers
+
+__all__ = ["Clock", "OutOfOrder", "TimedRows", "Timeline", "timed"]
+
+NUMBER = "number"  # a time that is a plain number, such as seconds since 1970
+# Seconds since 1970 between 1973 and 2286 in each unit; smaller numbers are no time of ours.
+UNIX_UNITS = ((1e8, 1e10, 1.0), (1e11, 1e13, 1e3), (1e14, 1e16, 1e6), (1e17, 1e19, 1e9))
+
+
+class TimedRows(NamedTuple):
+    """A batch of rows, with their times where the stream has a time."""
+
+    table: Any
+    seconds: np.ndarray | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """How a time column is read."""
+
+    column: str
+    format: str
+
+    @staticmethod
+    def candidates(column: Any) -> tuple[str, ...]:
+        """The ways in which every value can be read, the likeliest first.
+
+        >>> Clock.candidates(pa.array(["2011-01-31", "2011-02-01"]))
+        ('year-month-day',)
+        >>> Clock.candidates(pa.array([881250949, 881250950])), Clock.candidates(pa.array(["?"]))
+        (('number',), ())
+        """
+        column = array(column)
+        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            return (dates.TYPED,)
+        texts = factor(column).values
+        known = tuple(name for name in dates.formats(texts) if name != dates.CLOCK)
+        read = numbers(texts)
+        return known if read.unreadable or not len(texts) else (*known, NUMBER)
+
+    @staticmethod
+    def of(name: str, column: Any) -> "Clock":
+        """The likeliest reading of all values or, where there is none, of the first."""
+        readings = Clock.candidates(column)
+        if not readings:
+            texts = factor(column).values
+            readings = Clock.candidates(texts[:1])
+            if not readings:
+                got = repr(texts[0].as_py()) if len(texts) else "no values"
+                raise DataError(
+                    f"expected dates or numbers in the time column {name!r}, got {got}; "
+                    "write them as 2011-01-31 or 2011-01-31 14:30"
+                )
+        return Clock(column=name, format=readings[0])
+
+    def seconds(self, table: Any, before: int = 0) -> np.ndarray:
+        """Times of the rows; a row without one is an error. `before`: rows that came earlier."""
+        read = self._read(table[self.column])
+        unknown = np.isnan(read.values)
+        if unknown.any():
+            row = before + int(np.argmax(unknown)) + 1
+            got = repr(read.example) if read.unreadable else "nothing"
+            raise DataError(
+                f"expected a time written as {self.format} in every row of {self.column!r}, got "
+                f"{got} (first at row {row}); mend those rows or leave them out"
+            )
+        return read.values
+
+    def _read(self, column: Any) -> Numbers:
+        if self.format == NUMBER:
+            return numbers(column)
+        return dates.read(column, self.format, utc=True)
+
+    def per_second(self, value: float) -> float:
+        """What one second is in the column's numbers, judged by the size of one of them."""
+        if self.format != NUMBER:
+            return 1.0
+        for low, high, unit in UNIX_UNITS:
+            if low <= value < high:
+                return unit
+        raise DataError(
+            f"expected dates or seconds since 1970 in {self.column!r} to cut by calendar, got "
+            f"{value:g}; cut by number of rows instead"
+        )
+
+
+class OutOfOrder(DataError):
+    """A row that is older than the one before it."""
+
+    def __init__(self, clock: Clock, row: int, later: float, earlier: float) -> None:
+        shown = "{:g}".format if clock.format == NUMBER else dates.shown
+        super().__init__(
+            f"expected rows in order of {clock.column!r}, got {shown(later)} after "
+            f"{shown(earlier)} at row {row}; sort them by time first"
+        )
+
+
+class Timeline:
+    """Reads the times of one batch after another, which must not go back."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.rows, self.last = 0, -np.inf
+
+    def seconds(self, table: Any) -> np.ndarray:
+        """The times of the next batch; raises `OutOfOrder` where one goes back."""
+        seconds = self.clock.seconds(table, self.rows)
+        steps = np.diff(seconds, prepend=self.last)
+        if (steps < 0).any():
+            place = int(np.argmax(steps < 0))
+            earlier = seconds[place - 1] if place else self.last
+            raise OutOfOrder(self.clock, self.rows + place + 1, seconds[place], float(earlier))
+        self.rows += table.num_rows
+        self.last = float(seconds[-1])
+        return seconds
+
+
+def timed(batches: Iterable[Any], clock: Clock | None) -> Iterator[TimedRows]:
+    """The batches that have rows, with their times, which must not go back."""
+    timeline = None if clock is None else Timeline(clock)
+    for table in batches:
+        if table.num_rows:
+            yield TimedRows(table, None if timeline is None else timeline.seconds(table))
