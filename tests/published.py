@@ -107,25 +107,3 @@ def grouplens_files(ratings: int = 90, *, seed: int = 0) -> Mapping[str, str]:
     ]
     files = {"u.data": rows, "u.user": people, "u.item": films}
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}
-
-
-def wheel_files(files: Mapping[str, str]) -> Mapping[str, str]:
-    """The same ratings under the names and in the columns of the wheel `recbole`."""
-    films = [line.split("|") for line in files["u.item"].splitlines()]
-    genres = [
-        " ".join(genre for genre, flag in zip(GENRES, film[5:], strict=True) if flag == "1")
-        for film in films
-    ]
-    titles = [
-        f"{film[0]}\tCaf\xe9\t1995\t{names}" for film, names in zip(films, genres, strict=True)
-    ]
-    heads = {
-        "ml-100k.inter": "user_id item_id rating timestamp",
-        "ml-100k.user": "user_id age gender occupation zip_code",
-        "ml-100k.item": "item_id movie_title release_year class",
-    }
-    bodies = (files["u.data"], files["u.user"].replace("|", "\t"), "\n".join(titles))
-    return {
-        name: head.replace(" ", ":token\t") + ":token\n" + body
-        for (name, head), body in zip(heads.items(), bodies, strict=True)
-    }

@@ -1,4 +1,4 @@
-"""What a run has learned is in its folder: the table it learned from may move, change or be gone."""
+"""What a run has learned is in its folder; the table it learned from may change or be gone."""
 
 import json
 

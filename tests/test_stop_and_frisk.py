@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
+from tools.group_gaps import frisk_gaps
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
-from fairsaoml.streams.datasets.gaps import frisk_gaps
 from fairsaoml.streams.datasets.nypd import read_stops
 from fairsaoml.streams.datasets.stop_and_frisk import (
     LEFT_OUT,

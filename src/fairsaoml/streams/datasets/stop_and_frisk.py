@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.streams.datasets.home import data_home, home_setting
 from fairsaoml.streams.datasets.nypd import BOROUGHS, PRECINCTS
-from fairsaoml.streams.datasets.parts import Part, equal_parts, stream_of_parts
+from fairsaoml.streams.datasets.slices import TaskSlice, equal_slices, stream_of_slices
 from fairsaoml.streams.datasets.stops import (
     ARRESTS_YEAR,
     DEFAULT_YEARS,
@@ -101,13 +101,13 @@ def stop_and_frisk(
     _check_route(route)
     table, notes = load_years(parse_years(years), data_home(home))
     table, unlabelled = _with_label(table, "frisked")
-    parts = [
-        part
+    slices = [
+        task_slice
         for letter in route
-        for part in equal_parts(_in_borough(table, letter), TASKS, BOROUGHS[letter])
+        for task_slice in equal_slices(_in_borough(table, letter), TASKS, BOROUGHS[letter])
     ]
     fitted = fit_encoder(
-        parts[0].table.select([*MEASURED, "detailcm"]),
+        slices[0].table.select([*MEASURED, "detailcm"]),
         kinds={**dict.fromkeys(MEASURED, "numeric"), "detailcm": "categorical"},
     )
     encoder = Encoder(
@@ -120,9 +120,9 @@ def stop_and_frisk(
         label=Label(column="frisked", positive="Y", negative="N"),
         sensitive=(BLACK,),
     )
-    return stream_of_parts(
+    return stream_of_slices(
         f"stop-and-frisk:{route}",
-        parts,
+        slices,
         encoder,
         settings={"years": str(years), **home_setting(home)},
         notes=(*notes, *unlabelled, *encoder.notes()),
@@ -136,8 +136,10 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
     weekday = pc.cast(pc.day_of_week(table["date"]), pa.int8())
     names = pa.DictionaryArray.from_arrays(weekday.combine_chunks(), pa.array(WEEKDAYS))
     table = table.append_column("weekday", names)
-    parts = [
-        part for letter in ARRESTS_ROUTE for part in _by_days(_in_borough(table, letter), letter)
+    slices = [
+        task_slice
+        for letter in ARRESTS_ROUTE
+        for task_slice in _by_days(_in_borough(table, letter), letter)
     ]
     precincts = sorted(number for numbers in PRECINCTS.values() for number in numbers)
     encoder = Encoder(
@@ -149,9 +151,9 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
         label=Label(column="arstmade", positive="Y", negative="N"),
         sensitive=(BLACK,),
     )
-    return stream_of_parts(
+    return stream_of_slices(
         "stop-and-frisk-arrests",
-        parts,
+        slices,
         encoder,
         settings=home_setting(home),
         notes=(*notes, *unlabelled),
@@ -177,12 +179,12 @@ def _in_borough(table: Any, letter: str) -> Any:
     return table.filter(pc.equal(table["borough"], letter))
 
 
-def _by_days(table: Any, letter: str) -> list[Part]:
+def _by_days(table: Any, letter: str) -> list[TaskSlice]:
     """Ten days to a task, counted from 1 January; a stretch without stops is no task."""
     days = np.asarray(table["date"]).astype("datetime64[D]")
     block = (days - np.datetime64(f"{ARRESTS_YEAR}-01-01")).astype(int) // ARRESTS_DAYS
     _, starts, sizes = np.unique(block, return_index=True, return_counts=True)
     return [
-        Part(BOROUGHS[letter], table.slice(start, size))
+        TaskSlice(BOROUGHS[letter], table.slice(start, size))
         for start, size in zip(starts, sizes, strict=True)
     ]

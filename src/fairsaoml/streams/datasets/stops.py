@@ -19,7 +19,6 @@ from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, is_full, read_st
 __all__ = [
     "ARRESTS_YEAR",
     "DEFAULT_YEARS",
-    "found",
     "keep_stops",
     "kept_year",
     "load_arrests",
@@ -27,6 +26,7 @@ __all__ = [
     "not_whole",
     "parse_years",
     "published_files",
+    "years_here",
 ]
 
 DEFAULT_YEARS = "2014-2016"
@@ -48,21 +48,21 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     Traceback (most recent call last):
     fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, got '2017'; ...
     """
-    found: set[int] = set()
+    chosen: set[int] = set()
     for piece in str(years).split(","):
         match = re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", piece)
         if match is None:
             raise ConfigError(
                 f"expected years such as 2014-2016, 2012 or 2009,2011, got {str(years)!r}"
             )
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    outside = sorted(found - set(YEARS))
-    if outside or not found:
+        chosen.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    outside = sorted(chosen - set(YEARS))
+    if outside or not chosen:
         raise ConfigError(
             f"expected years of {YEARS[0]} to {YEARS[-1]}, got {str(years)!r}"
             + (f"; {outside[-1]} has other columns" if outside else "")
         )
-    return tuple(sorted(found))
+    return tuple(sorted(chosen))
 
 
 def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> dict[Path, tuple[str, ...]]:
@@ -114,7 +114,7 @@ def load_arrests(home: Path) -> Rows:
     return _year_of(max(files, key=lambda stops: stops.table.num_rows), ARRESTS_YEAR)
 
 
-def found(home: Path, names: Iterable[object]) -> tuple[str, ...]:
+def years_here(home: Path, names: Iterable[object]) -> tuple[str, ...]:
     """Which of these (years, or the copy of 2011) a data home has, and published files in it."""
     kept = [str(name) for name in names if kept_year(home, name).exists()]
     return (*kept, *(path.name for path in published_files(home)))

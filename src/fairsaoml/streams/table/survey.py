@@ -69,7 +69,7 @@ class _Reading:
             return
         if self.numbering is not None:
             windows = self.numbering(TimedRows(table, seconds))
-            self.windows += np.count_nonzero(np.diff(windows, prepend=self.last_window))
+            self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
             self.last_window = int(windows[-1])
 
 

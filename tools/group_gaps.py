@@ -1,6 +1,6 @@
 """How the gap between groups moves over time, as figures and as the picture in docs/datasets.md.
 
-python -m fairsaoml.streams.datasets.gaps docs/gaps.svg
+python -m tools.group_gaps docs/gaps.svg
 """
 
 import sys
@@ -15,10 +15,10 @@ from fairsaoml.streams.datasets.movielens import LIKED, load_ratings
 from fairsaoml.streams.datasets.nypd import BOROUGHS
 from fairsaoml.streams.datasets.stops import DEFAULT_YEARS, load_arrests, load_years, parse_years
 
-__all__ = ["Gap", "arrests_gaps", "draw", "frisk_gaps", "gaps", "movielens_gaps"]
+__all__ = ["PeriodGap", "arrests_gaps", "draw", "frisk_gaps", "gaps", "movielens_gaps"]
 
 
-class Gap(NamedTuple):
+class PeriodGap(NamedTuple):
     """One stretch of time."""
 
     period: str
@@ -26,40 +26,40 @@ class Gap(NamedTuple):
     gap: float | None  # P(y=1 | group) - P(y=1 | others); None where either is absent
 
 
-def gaps(period: np.ndarray, y: np.ndarray, group: np.ndarray) -> list[Gap]:
+def gaps(period: np.ndarray, y: np.ndarray, group: np.ndarray) -> list[PeriodGap]:
     """The gap in each period, in order.
 
     >>> period, y = np.array(["a", "a", "a", "b"]), np.array([1, 1, 0, 1])
     >>> gaps(period, y, group=np.array([1, 0, 0, 1]))
-    [Gap(period='a', rows=3, gap=0.5), Gap(period='b', rows=1, gap=None)]
+    [PeriodGap(period='a', rows=3, gap=0.5), PeriodGap(period='b', rows=1, gap=None)]
     """
-    found = []
+    by_period = []
     for name in np.unique(period):
         here = period == name
         ours, theirs = y[here & (group == 1)], y[here & (group == 0)]
         gap = float(ours.mean() - theirs.mean()) if len(ours) and len(theirs) else None
-        found.append(Gap(str(name), int(here.sum()), gap))
-    return found
+        by_period.append(PeriodGap(str(name), int(here.sum()), gap))
+    return by_period
 
 
-def movielens_gaps(ratings: Any) -> list[Gap]:
+def movielens_gaps(ratings: Any) -> list[PeriodGap]:
     """Liking a film, women minus men, by month."""
     moment = ratings["timestamp"].to_numpy().astype("datetime64[s]")
     women = np.array(ratings["gender"].to_pylist()) == "F"
     return gaps(moment.astype("datetime64[M]"), ratings["rating"].to_numpy() > LIKED, women)
 
 
-def frisk_gaps(table: Any) -> dict[str, list[Gap]]:
+def frisk_gaps(table: Any) -> dict[str, list[PeriodGap]]:
     """Being frisked, black minus others, by borough and quarter."""
     return _stop_gaps(table, "frisked", quarters=True)
 
 
-def arrests_gaps(table: Any) -> dict[str, list[Gap]]:
+def arrests_gaps(table: Any) -> dict[str, list[PeriodGap]]:
     """Being arrested, black minus others, by borough and month."""
     return _stop_gaps(table, "arstmade", quarters=False)
 
 
-def _stop_gaps(table: Any, label: str, *, quarters: bool) -> dict[str, list[Gap]]:
+def _stop_gaps(table: Any, label: str, *, quarters: bool) -> dict[str, list[PeriodGap]]:
     month = np.asarray(table["date"]).astype("datetime64[M]")
     if quarters:
         month = month - month.astype(int) % 3
@@ -73,7 +73,7 @@ def _stop_gaps(table: Any, label: str, *, quarters: bool) -> dict[str, list[Gap]
     }
 
 
-def draw(panels: Mapping[str, Mapping[str, list[Gap]]]) -> str:
+def draw(panels: Mapping[str, Mapping[str, list[PeriodGap]]]) -> str:
     """An SVG picture: one panel per stream, one line per domain."""
     body = "".join(
         f'<g transform="translate({place * PANEL} 0)">{_panel(title, lines)}</g>'
@@ -92,7 +92,7 @@ LEFT, RIGHT, TOP, BOTTOM = 40, 300, 26, 160  # of the area of its lines
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000")  # told apart by all eyes
 
 
-def _panel(title: str, lines: Mapping[str, list[Gap]]) -> str:
+def _panel(title: str, lines: Mapping[str, list[PeriodGap]]) -> str:
     known = [gap.gap for line in lines.values() for gap in line if gap.gap is not None]
     low, high = min(0.0, *known), max(0.0, *known)
     periods = [gap.period for gap in next(iter(lines.values()))]

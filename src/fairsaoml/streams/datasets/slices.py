@@ -14,10 +14,10 @@ from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.columns import checksum
 from fairsaoml.streams.table.encoder import Encoder
 
-__all__ = ["Part", "equal_parts", "stream_of_parts"]
+__all__ = ["TaskSlice", "equal_slices", "stream_of_slices"]
 
 
-class Part(NamedTuple):
+class TaskSlice(NamedTuple):
     """One task's rows, before they are numbers."""
 
     domain: str
@@ -25,11 +25,11 @@ class Part(NamedTuple):
     sign: float = 1.0  # the features are multiplied by it after scaling
 
 
-def equal_parts(table: Any, count: int, domain: str, sign: float = 1.0) -> list[Part]:
-    """The rows in `count` parts of equal size; where that leaves a remainder, the first get it.
+def equal_slices(table: Any, count: int, domain: str, sign: float = 1.0) -> list[TaskSlice]:
+    """The rows in `count` slices of equal size; where that leaves a remainder, the first get it.
 
     >>> import pyarrow as pa
-    >>> [part.table.num_rows for part in equal_parts(pa.table({"a": range(8)}), 3, "x")]
+    >>> [task.table.num_rows for task in equal_slices(pa.table({"a": range(8)}), 3, "x")]
     [3, 3, 2]
     """
     if table.num_rows < count:
@@ -40,24 +40,24 @@ def equal_parts(table: Any, count: int, domain: str, sign: float = 1.0) -> list[
     ends = np.cumsum([share + (place < rest) for place in range(count)])
     starts = [0, *ends[:-1]]
     return [
-        Part(domain, table.slice(start, end - start), sign)
+        TaskSlice(domain, table.slice(start, end - start), sign)
         for start, end in zip(starts, ends, strict=True)
     ]
 
 
-def stream_of_parts(
+def stream_of_slices(
     name: str,
-    parts: Sequence[Part],
+    slices: Sequence[TaskSlice],
     encoder: Encoder,
     *,
     settings: Mapping[str, Any],
     notes: tuple[str, ...] = (),
 ) -> Stream:
-    """One task for each part. What an encoder would remark on is by design here: see the docs."""
+    """One task for each slice. What an encoder would remark on is by design here: see the docs."""
 
     def tasks(seed: int) -> Iterator[Task]:
-        for part in parts:
-            yield _task(part, encoder)
+        for task_slice in slices:
+            yield _task(task_slice, encoder)
 
     return Stream(
         name=name,
@@ -66,20 +66,20 @@ def stream_of_parts(
             attributes=tuple(role.attribute for role in encoder.sensitive),
         ),
         tasks=tasks,
-        length=len(parts),
+        length=len(slices),
         settings=settings,
         encoder=encoder.to_json(),
-        first_task=checksum(parts[0].table),
+        first_task=checksum(slices[0].table),
         notes=notes,
     )
 
 
-def _task(part: Part, encoder: Encoder) -> Task:
+def _task(task_slice: TaskSlice, encoder: Encoder) -> Task:
     assert encoder.label is not None
-    groups = [role.codes(part.table[role.column])[0] for role in encoder.sensitive]
+    groups = [role.codes(task_slice.table[role.column])[0] for role in encoder.sensitive]
     return Task(
-        x=part.sign * encoder.transform(part.table),
-        y=encoder.label.codes(part.table[encoder.label.column]).astype(np.float32),
+        x=task_slice.sign * encoder.transform(task_slice.table),
+        y=encoder.label.codes(task_slice.table[encoder.label.column]).astype(np.float32),
         group=np.stack(groups, axis=1),
-        domain=part.domain,
+        domain=task_slice.domain,
     )
