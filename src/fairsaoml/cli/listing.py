@@ -65,8 +65,8 @@ def streams(json_: AsJson = False) -> None:
     from fairsaoml.streams import catalog
 
     listed: list[dict[str, Any]] = [
-        {"name": name, "summary": listing.summary, "settings": catalog.setting_names(name)}
-        for name, listing in catalog.CATALOG.items()
+        {"name": name, "summary": entry.summary, "settings": catalog.setting_names(name)}
+        for name, entry in catalog.STREAMS.all().items()
     ]
     if json_:
         print_json(listed)

@@ -1,65 +1,73 @@
-"""Streams by the names people type; a name with a file's ending is a table of the user's own."""
+"""Streams by the names people type; a name with a file's ending is a table of the user's own.
+
+Another package adds a stream by an entry point of the group `fairsaoml.streams`, whose object is a
+`StreamEntry`.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.core.registry import Registry
 from fairsaoml.streams.stream import Stream
 
-__all__ = ["CATALOG", "TABLE_ENDINGS", "Listing", "is_table", "open_stream", "setting_names"]
+__all__ = [
+    "CATALOG",
+    "STREAMS",
+    "TABLE",
+    "TABLE_ENDINGS",
+    "StreamEntry",
+    "is_table",
+    "open_stream",
+    "setting_names",
+]
 
 TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 
 
-class Listing(NamedTuple):
-    """Where a stream is made, which of its settings its name fixes, and what it is."""
+class StreamEntry(NamedTuple):
+    """How a stream is made: its settings are the factory's keyword-only arguments."""
 
-    module: str
-    factory: str
-    fixed: dict[str, Any]
+    factory: Callable[..., Stream] | str  # a function, or "module:function" to import on demand
     summary: str
+    fixed: Mapping[str, Any] = {}  # the settings that the stream's name decides
 
 
-TABLE = Listing("table.stream", "stream_from_table", {}, "a table of your own: CSV or Parquet")
-CATALOG: dict[str, Listing] = {
-    "synthetic": Listing(
-        "synthetic",
-        "synthetic",
-        {"gradual": False},
+SYNTHETIC = "fairsaoml.streams.synthetic:synthetic"
+STOP_AND_FRISK = "fairsaoml.streams.datasets.stop_and_frisk:stop_and_frisk"
+TABLE = StreamEntry(
+    "fairsaoml.streams.table.stream:stream_from_table", "a table of your own: CSV or Parquet"
+)
+CATALOG: dict[str, StreamEntry] = {
+    "synthetic": StreamEntry(
+        SYNTHETIC,
         "lending-like, three domains of 30 tasks; gap and concept turn at each change",
+        {"gradual": False},
     ),
-    "synthetic-gradual": Listing(
-        "synthetic", "synthetic", {"gradual": True}, "the same, drifting instead of jumping"
+    "synthetic-gradual": StreamEntry(
+        SYNTHETIC, "the same, drifting instead of jumping", {"gradual": True}
     ),
-    "movielens": Listing(
-        "datasets.movielens",
-        "movielens",
-        {},
+    "movielens": StreamEntry(
+        "fairsaoml.streams.datasets.movielens:movielens",
         "100,000 film ratings in three copies, the middle one turned; protected: gender",
     ),
-    "stop-and-frisk:BMS": Listing(
-        "datasets.stop_and_frisk",
-        "stop_and_frisk",
-        {"route": "BMS"},
+    "stop-and-frisk:BMS": StreamEntry(
+        STOP_AND_FRISK,
         "who is frisked in New York: Brooklyn, Manhattan, Staten Island; protected: race",
+        {"route": "BMS"},
     ),
-    "stop-and-frisk:RQS": Listing(
-        "datasets.stop_and_frisk",
-        "stop_and_frisk",
-        {"route": "RQS"},
-        "the same: Bronx, Queens, Staten Island",
+    "stop-and-frisk:RQS": StreamEntry(
+        STOP_AND_FRISK, "the same: Bronx, Queens, Staten Island", {"route": "RQS"}
     ),
-    "stop-and-frisk-arrests": Listing(
-        "datasets.stop_and_frisk",
-        "stop_and_frisk_arrests",
-        {},
+    "stop-and-frisk-arrests": StreamEntry(
+        f"{STOP_AND_FRISK}_arrests",
         "685,724 stops of 2011, ten days a task, five boroughs; 6 % are arrested",
     ),
 }
+STREAMS = Registry("stream", "fairsaoml.streams", CATALOG)
 
 
 def is_table(name: str) -> bool:
@@ -71,32 +79,43 @@ def is_table(name: str) -> bool:
     return name.lower().endswith(TABLE_ENDINGS)
 
 
-def listing(name: str) -> Listing:
+def _entry(name: str) -> StreamEntry:
     """A stream by name; an unknown one is an error that says which was meant."""
     if is_table(name):
         return TABLE
-    if name not in CATALOG:
-        if Path(name).exists():
-            endings = ", ".join(TABLE_ENDINGS)
-            raise ConfigError(f"expected a table ending in one of {endings}; got {name!r}")
-        raise ConfigError(
-            f"unknown stream {name!r}; {closest(name, CATALOG)} (`fairsaoml streams` lists them; "
-            "a file of your own ends in .csv or .parquet)"
-        )
-    return CATALOG[name]
+    names = STREAMS.names()
+    if name in names:
+        return STREAMS.get(name)
+    if Path(name).exists():
+        endings = ", ".join(TABLE_ENDINGS)
+        raise ConfigError(f"expected a table ending in one of {endings}; got {name!r}")
+    raise ConfigError(
+        f"unknown stream {name!r}; {closest(name, names)} (`fairsaoml streams` lists them; "
+        "a file of your own ends in .csv or .parquet)"
+    )
 
 
-def _factory(name: str) -> Callable[..., Stream]:
-    where = listing(name)
-    return getattr(import_module(f"fairsaoml.streams.{where.module}"), where.factory)
+def _factory(entry: StreamEntry) -> Callable[..., Stream]:
+    return resolve_name(entry.factory) if isinstance(entry.factory, str) else entry.factory
+
+
+def _settings(entry: StreamEntry) -> dict[str, inspect.Parameter]:
+    """The settings that a person may choose, by name."""
+    hidden = {*entry.fixed, "encoder"}
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(_factory(entry)).parameters.items()
+        if parameter.kind == parameter.KEYWORD_ONLY and name not in hidden
+    }
 
 
 def setting_names(name: str) -> list[str]:
-    """The settings a stream takes, those apart that its name fixes."""
-    parameters = inspect.signature(_factory(name)).parameters.values()
-    fixed = listing(name).fixed
-    hidden = {*fixed, "encoder"}
-    return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in hidden]
+    """The settings a stream takes, without those that its name decides.
+
+    >>> setting_names("synthetic")
+    ['generator', 'domains', 'tasks', 'rows']
+    """
+    return list(_settings(_entry(name)))
 
 
 def open_stream(
@@ -116,21 +135,17 @@ def open_stream(
         ConfigError: The name is unknown, or a setting that the stream needs is not given.
         DataError: The rows are not there or cannot be read.
     """
-    factory, where = _factory(name), listing(name)
-    chosen = {**where.fixed, **(settings or {})}
-    needed = inspect.signature(factory).parameters.values()
+    entry = _entry(name)
+    chosen = {**entry.fixed, **(settings or {})}
     missing = [
-        p.name
-        for p in needed
-        if p.kind == p.KEYWORD_ONLY and p.default is p.empty and p.name not in chosen
+        setting
+        for setting, parameter in _settings(entry).items()
+        if parameter.default is parameter.empty and setting not in chosen
     ]
     if missing:
         raise ConfigError(
             f"expected to be told which column of {name} is {' and which '.join(missing)}; "
             f"add {' '.join(f'--set {setting}=COLUMN' for setting in missing)}"
         )
-    if not is_table(name):
-        return factory(**chosen)
-    if encoder is not None:
-        factory = partial(factory, encoder=encoder)
-    return factory(name, **chosen)
+    factory = _factory(entry)
+    return factory(name, **chosen, encoder=encoder) if is_table(name) else factory(**chosen)
