@@ -14,16 +14,7 @@ from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.registry import Registry
 from fairsaoml.streams.stream import Stream
 
-__all__ = [
-    "CATALOG",
-    "STREAMS",
-    "TABLE",
-    "TABLE_ENDINGS",
-    "StreamEntry",
-    "is_table",
-    "open_stream",
-    "setting_names",
-]
+__all__ = ["CATALOG", "STREAMS", "StreamEntry", "is_table", "open_stream", "setting_names"]
 
 TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 

@@ -132,17 +132,17 @@ def synthetic(
     settings = {"generator": generator, "domains": domains, "tasks": tasks, "rows": rows}
     for name, value in settings.items():
         _require_whole(name, value, least=0 if name == "generator" else 1)
-    settled = environments(generator, domains)
+    by_domain = environments(generator, domains)
     names = [f"market-{number}" for number in range(1, domains + 1)]
 
     def pass_over_tasks(seed: int) -> Iterator[Task]:
         _require_whole("seed", seed, least=0)
         for index in range(domains * tasks):
             domain, position = divmod(index, tasks)
-            environment = settled[domain]
+            environment = by_domain[domain]
             if gradual and domain:
                 progress = min(1.0, (position + 1) / (tasks // 2 + 1))
-                environment = _between(settled[domain - 1], environment, progress)
+                environment = _between(by_domain[domain - 1], environment, progress)
             source = np.random.SeedSequence(generator, spawn_key=(ROWS, seed, index + 1))
             yield _draw(np.random.default_rng(source), environment, rows, names[domain])
 
@@ -153,7 +153,7 @@ def synthetic(
         length=domains * tasks,
         seeded=True,
         settings=settings,
-        best=_Lazily(best_achievable, dict(zip(names, settled, strict=True))),
+        best=_Lazily(best_achievable, dict(zip(names, by_domain, strict=True))),
     )
 
 
@@ -165,7 +165,7 @@ def posterior(environment: Environment, x: Floats) -> Floats:
 
 
 def best_achievable(environment: Environment) -> dict[str, float]:
-    """The truth a learner is judged by: the best that any rule on the features can do.
+    """The truth to measure a learner against: the best that any rule on the features can do.
 
     A group-blind rule accepts an applicant with probability d(x); its accuracy and its rates
     are linear in d. `accuracy` is the largest over all d, `fair_accuracy` the largest over the d

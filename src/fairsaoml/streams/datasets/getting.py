@@ -292,14 +292,6 @@ def _movielens_here(home: Path) -> tuple[str, ...]:
     return () if path is None else (str(path),)
 
 
-def _stops_here(home: Path) -> tuple[str, ...]:
-    return stops.years_here(home, YEARS)
-
-
-def _arrests_here(home: Path) -> tuple[str, ...]:
-    return stops.years_here(home, [stops.ARRESTS, stops.ARRESTS_YEAR])
-
-
 DATASETS: dict[str, DataSet] = {
     "movielens": DataSet(
         "100,000 film ratings, 1997-1998 (MovieLens 100K)",
@@ -314,7 +306,7 @@ DATASETS: dict[str, DataSet] = {
         NYPD_LICENCE,
         NYPD_PAGE,
         ("stop-and-frisk:BMS", "stop-and-frisk:RQS"),
-        _stops_here,
+        lambda home: stops.years_here(home, YEARS),
         _get_stops,
     ),
     "stop-and-frisk-arrests": DataSet(
@@ -322,7 +314,7 @@ DATASETS: dict[str, DataSet] = {
         NYPD_LICENCE,
         NYPD_PAGE,
         ("stop-and-frisk-arrests",),
-        _arrests_here,
+        lambda home: stops.years_here(home, [stops.ARRESTS, stops.ARRESTS_YEAR]),
         _get_arrests,
     ),
 }

@@ -27,17 +27,7 @@ from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Categorical, Encoder, fit_encoder
 from fairsaoml.streams.table.roles import Label, Sensitive
 
-__all__ = [
-    "GENRES",
-    "OCCUPATIONS",
-    "cached_ratings",
-    "find_ratings",
-    "load_ratings",
-    "movielens",
-    "read_ratings",
-    "require_published",
-    "stream_of_ratings",
-]
+__all__ = ["load_ratings", "movielens", "read_ratings", "stream_of_ratings"]
 
 GET = "fairsaoml data get movielens"
 FOLDERS = ("movielens", "movielens-100k", "ml-100k")  # a copy of the files may lie in any of them

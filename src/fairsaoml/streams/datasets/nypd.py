@@ -148,10 +148,10 @@ def _day(text: str) -> np.datetime64 | None:
     else:
         return None
     try:
-        found = date(int(year), int(month), int(day))
+        known = date(int(year), int(month), int(day))
     except ValueError:
         return None
-    return np.datetime64(found) if found.year in YEARS else None
+    return np.datetime64(known) if known.year in YEARS else None
 
 
 def _minute(text: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.core.types import Schema, Task
+from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.columns import checksum
 from fairsaoml.streams.table.encoder import Encoder
@@ -61,10 +61,7 @@ def stream_of_slices(
 
     return Stream(
         name=name,
-        schema=Schema(
-            features=encoder.features,
-            attributes=tuple(role.attribute for role in encoder.sensitive),
-        ),
+        schema=encoder.schema,
         tasks=tasks,
         length=len(slices),
         settings=settings,

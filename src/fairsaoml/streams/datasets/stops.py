@@ -16,18 +16,7 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.streams.datasets.home import keep_table, kept_table, missing
 from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, is_full, read_stops, rows_of
 
-__all__ = [
-    "ARRESTS_YEAR",
-    "DEFAULT_YEARS",
-    "keep_stops",
-    "kept_year",
-    "load_arrests",
-    "load_years",
-    "not_whole",
-    "parse_years",
-    "published_files",
-    "years_here",
-]
+__all__ = ["DEFAULT_YEARS", "keep_stops", "load_arrests", "load_years", "parse_years"]
 
 DEFAULT_YEARS = "2014-2016"
 ARRESTS_YEAR = 2011
@@ -49,8 +38,8 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, got '2017'; ...
     """
     chosen: set[int] = set()
-    for piece in str(years).split(","):
-        match = re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", piece)
+    for span in str(years).split(","):
+        match = re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span)
         if match is None:
             raise ConfigError(
                 f"expected years such as 2014-2016, 2012 or 2009,2011, got {str(years)!r}"

@@ -13,17 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = [
-    "MISSING_MARKS",
-    "Factor",
-    "Numbers",
-    "array",
-    "canonical",
-    "checksum",
-    "factor",
-    "is_flat",
-    "numbers",
-]
+__all__ = ["Factor", "Numbers", "array", "canonical", "checksum", "factor", "is_flat", "numbers"]
 
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),

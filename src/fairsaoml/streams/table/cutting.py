@@ -5,7 +5,7 @@ the rows of the task at hand are held, however long the stream.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +17,7 @@ from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.clock import Clock, TimedRows
 from fairsaoml.streams.table.reading import join
 
-__all__ = ["ByCount", "ByRows", "ByTime", "Cut", "Every", "Numbering", "TaskRows", "cut"]
+__all__ = ["ByPlace", "ByTime", "Cut", "Every", "Numbering", "TaskRows", "cut"]
 
 TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
@@ -88,35 +88,31 @@ class Numbering(Protocol):
         ...
 
 
-class ByRows:
-    """A new task every so many rows."""
+class ByPlace:
+    """A row's task follows from its place in the stream alone."""
 
-    def __init__(self, rows: int) -> None:
-        self.rows, self.seen = rows, 0
+    def __init__(self, task_of: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.task_of, self.seen = task_of, 0
 
-    def __call__(self, rows: TimedRows) -> np.ndarray:
-        places = self.seen + np.arange(rows.table.num_rows)
-        self.seen += rows.table.num_rows
-        return places // self.rows
+    @classmethod
+    def rows(cls, rows: int) -> "ByPlace":
+        """A new task every so many rows."""
+        return cls(lambda places: places // rows)
 
-    def full(self) -> bool:
-        return self.seen % self.rows == 0
-
-
-class ByCount:
-    """So many tasks of equal size, to a row: task i ends before row floor((i + 1) n / tasks)."""
-
-    def __init__(self, tasks: int, length: int) -> None:
-        self.ends = np.arange(1, tasks + 1) * length // tasks
-        self.seen = 0
+    @classmethod
+    def tasks(cls, tasks: int, length: int) -> "ByPlace":
+        """So many tasks of equal size, to a row: task i ends before row (i + 1) n // tasks."""
+        ends = np.arange(1, tasks + 1) * length // tasks
+        return cls(lambda places: np.searchsorted(ends, places, side="right"))
 
     def __call__(self, rows: TimedRows) -> np.ndarray:
         places = self.seen + np.arange(rows.table.num_rows)
         self.seen += rows.table.num_rows
-        return np.searchsorted(self.ends, places, side="right")
+        return self.task_of(places)
 
     def full(self) -> bool:
-        return bool(self.seen in self.ends)
+        last, following = self.task_of(np.array([self.seen - 1, self.seen]))
+        return bool(last != following)
 
 
 class ByTime:
@@ -189,8 +185,8 @@ class Cut:
         if self.every is not None and clock is not None:
             return ByTime(self.every, clock)
         if self.tasks is not None and self.length is not None:
-            return ByCount(self.tasks, self.length)
-        return ByRows(self.rows or TASK_ROWS)
+            return ByPlace.tasks(self.tasks, self.length)
+        return ByPlace.rows(self.rows or TASK_ROWS)
 
     def count(self, windows: int | None) -> int | None:
         """The number of tasks, given the number of calendar windows that have rows."""
@@ -202,9 +198,10 @@ class Cut:
 def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows]:
     """The tasks, one after another, each as soon as its last row is known.
 
+    >>> import pyarrow as pa
     >>> tables = pa.table({"a": [1, 2]}), pa.table({"a": [3, 4, 5]})
     >>> batches = [TimedRows(table, None) for table in tables]
-    >>> [task.table["a"].to_pylist() for task in cut(batches, ByRows(3))]
+    >>> [task.table["a"].to_pylist() for task in cut(batches, ByPlace.rows(3))]
     [[1, 2, 3], [4, 5]]
     """
     held: list[Any] = []

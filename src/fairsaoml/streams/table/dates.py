@@ -120,9 +120,9 @@ def _of_typed(column: Any, *, utc: bool) -> np.ndarray:
 
 def _parts(values: Any, pattern: str) -> dict[str, Any]:
     """The pattern's named groups as text, "" where a group is absent; and which values matched."""
-    found = pc.extract_regex(values, pattern)
-    groups = {name: found.field(name) for name in re.compile(pattern).groupindex}
-    return groups | {"matched": np.asarray(found.is_valid(), dtype=bool)}
+    matches = pc.extract_regex(values, pattern)
+    groups = {name: matches.field(name) for name in re.compile(pattern).groupindex}
+    return groups | {"matched": np.asarray(matches.is_valid(), dtype=bool)}
 
 
 def _number(part: dict[str, Any], name: str, absent: float) -> np.ndarray:

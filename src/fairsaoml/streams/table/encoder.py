@@ -28,21 +28,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.core.types import Schema
 from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.columns import Factor, Numbers, array, factor, is_flat, numbers
 from fairsaoml.streams.table.reading import need, read_table
 from fairsaoml.streams.table.roles import MISSING, Label, Sensitive, in_order_of_size
 
-__all__ = [
-    "Categorical",
-    "Date",
-    "Dropped",
-    "Encoded",
-    "Encoder",
-    "Numeric",
-    "Remark",
-    "fit_encoder",
-]
+__all__ = ["CLIP", "Categorical", "Date", "Encoded", "Encoder", "Numeric", "fit_encoder"]
 
 VERSION = 1  # of the saved form
 OTHER = "other"  # the category of all that was not seen
@@ -55,7 +47,7 @@ CODE_RANGE = 16  # ... and they lie close together: 0, 7688 and 99999 are amount
 HEAVY_TAIL = 10.0  # kurtosis (normal: 3, exponential: 9) from which logarithms are taken
 MOSTLY_NUMBERS = 0.9  # a text column with more numbers than this is a column of numbers
 ENOUGH_ROWS = 20  # fewer rows say nothing about whether values repeat
-OWN_VALUE = 0.5  # more distinct values than this share of the rows: an id, a name, free text
+MOSTLY_DISTINCT = 0.5  # more distinct values than this share of the rows: an id, a name, free text
 TEXT_WORDS, TEXT_LENGTH = 4.0, 40.0  # mean words or letters from which a value is free text
 FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday, and weeks begin on Monday
 AN_ID = "an id or a name, different in nearly every row"
@@ -227,6 +219,14 @@ class Encoder:
         """Names of the columns of x."""
         return tuple(feature for column in self.columns for feature in column.features)
 
+    @property
+    def schema(self) -> Schema:
+        """What a learner must know of the rows."""
+        return Schema(
+            features=self.features,
+            attributes=tuple(role.attribute for role in self.sensitive),
+        )
+
     def transform(self, frame: Any) -> np.ndarray:
         """Rows of any dataframe or file as (row, feature) float32."""
         return self.encode(frame).x
@@ -234,9 +234,9 @@ class Encoder:
     def encode(self, frame: Any) -> Encoded:
         """The same, with remarks on what the first task had not led us to expect."""
         table = read_table(frame, [column.name for column in self.columns])
-        pieces = [column.encode(table[column.name]) for column in self.columns]
-        x = np.concatenate([piece.x for piece in pieces], axis=1, dtype=np.float32)
-        return Encoded(x, tuple(remark for piece in pieces for remark in piece.remarks))
+        encoded = [column.encode(table[column.name]) for column in self.columns]
+        x = np.concatenate([part.x for part in encoded], axis=1, dtype=np.float32)
+        return Encoded(x, tuple(remark for part in encoded for remark in part.remarks))
 
     def notes(self) -> tuple[str, ...]:
         """One sentence for each reason a column was left out."""
@@ -286,7 +286,7 @@ def fit_encoder(
 ) -> Encoder:
     """An encoder of every column of a table, fitted on all its rows.
 
-    `kinds` settles what a column is where the guess would be wrong: column -> "numeric",
+    `kinds` says what a column is where the guess would be wrong: column -> "numeric",
     "categorical", "date" or "drop". `keep` names columns that stay even if they look like ids or
     free text.
     """
@@ -360,10 +360,11 @@ def _guess_text(name: str, distinct: Factor) -> str | Dropped:
     rows, different = int(distinct.counts().sum()), len(distinct.values)
     words = pc.mean(pc.add(pc.count_substring(distinct.values, " "), 1)).as_py()
     letters = pc.mean(pc.utf8_length(distinct.values)).as_py()
-    own = different > OWN_VALUE * rows
-    if (own or different > MAX_CATEGORIES) and (words >= TEXT_WORDS or letters >= TEXT_LENGTH):
+    mostly_distinct = different > MOSTLY_DISTINCT * rows
+    long = words >= TEXT_WORDS or letters >= TEXT_LENGTH
+    if (mostly_distinct or different > MAX_CATEGORIES) and long:
         return Dropped(name=name, reason="free text")
-    if own and rows >= ENOUGH_ROWS and different > MAX_CODES:
+    if mostly_distinct and rows >= ENOUGH_ROWS and different > MAX_CODES:
         return Dropped(name=name, reason=AN_ID)
     if ID_NAME.search(name) and (different > MAX_CATEGORIES or different == rows):
         return Dropped(name=name, reason=AN_ID)

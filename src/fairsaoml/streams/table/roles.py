@@ -16,16 +16,7 @@ from fairsaoml.core.types import Attribute
 from fairsaoml.streams.table.columns import canonical, factor
 from fairsaoml.streams.table.reading import need
 
-__all__ = [
-    "MISSING",
-    "Label",
-    "Roles",
-    "Sensitive",
-    "fit_label",
-    "fit_sensitive",
-    "in_order_of_size",
-    "names_of",
-]
+__all__ = ["Label", "Roles", "Sensitive", "fit_label", "fit_sensitive"]
 
 MISSING = "missing"  # the level of rows without a value
 MAX_LEVELS = 12  # groups of one attribute; each brings its own constraints

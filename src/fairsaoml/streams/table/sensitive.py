@@ -27,13 +27,13 @@ def sensitive_columns(features: Any) -> dict[str, Any]:
     if isinstance(features, Mapping):
         return _by_name(features)
     if not isinstance(features, np.ndarray | list | tuple):
-        found = nw.from_native(features, allow_series=True, pass_through=True)
-        if isinstance(found, nw.LazyFrame):
-            found = found.collect()
-        if isinstance(found, nw.DataFrame):
-            return _by_name({name: found[name] for name in found.columns})
-        if isinstance(found, nw.Series):
-            return {UNNAMED.format(0) if found.name in (None, "") else str(found.name): found}
+        frame = nw.from_native(features, allow_series=True, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
+        if isinstance(frame, nw.DataFrame):
+            return _by_name({name: frame[name] for name in frame.columns})
+        if isinstance(frame, nw.Series):
+            return {UNNAMED.format(0) if frame.name in (None, "") else str(frame.name): frame}
     # As objects: values of several kinds would all become words.
     rows = features if isinstance(features, np.ndarray) else np.asarray(features, dtype=object)
     if rows.ndim not in (1, 2):

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.core.types import Schema, Task
+from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.clock import Clock, timed
 from fairsaoml.streams.table.columns import checksum, factor
@@ -114,10 +114,7 @@ def stream_from_table(
 
     return Stream(
         name=name or opened.name,
-        schema=Schema(
-            features=fitted.features,
-            attributes=tuple(role.attribute for role in fitted.sensitive),
-        ),
+        schema=fitted.schema,
         tasks=passes,
         length=cutting.count(surveyed.windows),
         settings={
