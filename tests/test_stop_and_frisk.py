@@ -17,10 +17,8 @@ from tools.group_gaps import frisk_gaps
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
-from fairsaoml.streams.datasets.nypd import read_stops
+from fairsaoml.streams.datasets.nypd import FEATURE, code_book, read_stops
 from fairsaoml.streams.datasets.stop_and_frisk import (
-    LEFT_OUT,
-    USED,
     stop_and_frisk,
     stop_and_frisk_arrests,
 )
@@ -184,11 +182,13 @@ def test_a_broken_file_is_refused_with_a_reason(tmp_path: Path, what: str) -> No
 
 # What may be a feature ----------------------------------------------------------------------
 
+USED = [name for name, column in code_book().items() if column.use == FEATURE]
+
 
 def test_every_published_column_is_used_or_left_out_for_a_reason() -> None:
-    left_out = [name for names in LEFT_OUT.values() for name in names]
     assert len(NYPD_COLUMNS) == 112
-    assert sorted([*USED, *left_out]) == sorted(NYPD_COLUMNS)
+    assert sorted(code_book()) == sorted(NYPD_COLUMNS)
+    assert all(column.use for column in code_book().values())
 
 
 def test_the_columns_in_use_are_these_and_no_others() -> None:

@@ -19,6 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ import pyarrow.csv as pacsv
 
 from fairsaoml.core.errors import DataError, closest
 
-__all__ = ["BOROUGHS", "PRECINCTS", "ROWS", "YEARS", "Stops", "is_full", "read_stops", "rows_of"]
+__all__ = ["BOROUGHS", "FEATURE", "PRECINCTS", "Stops", "code_book", "is_full", "read_stops"]
 
 YEARS = range(2003, 2017)  # the 112-column files; 2017 has other columns and other meanings
 ROWS = {2011: 685_724, 2014: 45_787, 2015: 22_563, 2016: 12_404}  # stops of a year, where checked
@@ -44,21 +45,38 @@ PRECINCTS: Mapping[str, tuple[int, ...]] = {
 }
 _BOROUGH_OF_PRECINCT = {number: letter for letter, all_ in PRECINCTS.items() for number in all_}
 
-_SPELLED_IN_2006 = {
-    "adrnum": "addrnum",
-    "adrpct": "addrpct",
-    "details_": "detailcm",
-    "dettyp_c": "dettypcm",
-    "premtyp": "premtype",
-    "prenam": "premname",
-    "rescod": "rescode",
-    "strintr": "stinter",
-    "strname": "stname",
-}
 _SPELLED_IN_COPY = {"borough": "city", "pct_geo": "pct", "time": "timestop"}
 
 EPOCH = np.datetime64("1970-01-01")  # stands for no date
 MOST_BAD_ROWS = 0.01  # rows without date or label are left out; if more than this, the file is bad
+
+
+class CodeBookEntry(NamedTuple):
+    """What is known of a published column."""
+
+    in_2006: str  # its abbreviation in that year
+    kind: str  # how it is read: answer, code, number or tick; empty if it is not
+    values: tuple[str, ...]  # the codes of a feature; a number's range, beyond which are marks
+    use: str  # FEATURE, or why it is none
+
+
+FEATURE = "feature"
+
+
+@cache
+def code_book() -> Mapping[str, CodeBookEntry]:
+    """Every column that NYPD publishes, by name; features in their order."""
+    text = Path(__file__).with_name("nypd_columns.csv").read_text()
+    return {
+        row["column"]: CodeBookEntry(
+            row["in_2006"], row["kind"], tuple(row["values"].split()), row["use"]
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def _columns_read() -> list[str]:
+    return [name for name, column in code_book().items() if column.kind]
 
 
 class Stops(NamedTuple):
@@ -95,8 +113,8 @@ def read_stops(path: Path) -> Stops:
         "precinct": _codes(precinct, order),
     }
     for name in raw.column_names:
-        if name in _CONVERT:
-            columns[name] = _CONVERT[name](_column(raw, name), order)
+        if name in _columns_read():
+            columns[name] = _READ[code_book()[name].kind](_column(raw, name), order)
     if "ht_feet" in columns:
         feet, inches = columns.pop("ht_feet"), columns.pop("ht_inch")
         columns["height"] = pc.add(pc.multiply(feet, 12.0), inches)
@@ -219,7 +237,8 @@ def _boroughs(city: _Column, precinct: _Column) -> np.ndarray:
     return np.array(letters, "U1")[city.codes, precinct.codes]
 
 
-def _numbers(column: _Column, order: np.ndarray, low: float, high: float) -> Any:
+def _numbers(column: _Column, order: np.ndarray) -> Any:
+    low, high = map(float, code_book()[column.name].values)
     values = _map(column, _number, np.nan).astype(np.float32)[order]
     return pa.array(values, mask=~((values >= low) & (values <= high)))  # out of range: unknown
 
@@ -247,32 +266,11 @@ def _texts(column: _Column, meanings: list[str | None], order: np.ndarray) -> An
     return distinct.take(pa.array(column.codes[order]))
 
 
-def _within(low: float, high: float) -> Callable[[_Column, np.ndarray], Any]:
-    return lambda column, order: _numbers(column, order, low, high)
-
-
-_TICKED = (
-    *("radio", "ac_rept", "ac_inves", "ac_proxm", "ac_evasv", "ac_assoc", "ac_cgdir", "ac_incid"),
-    *("ac_time", "ac_stsnd", "ac_other", "cs_objcs", "cs_descr", "cs_casng", "cs_lkout"),
-    *("cs_cloth", "cs_drgtr", "cs_furtv", "cs_vcrim", "cs_bulge", "cs_other"),
-)
-# Ranges: outside of them the files hold marks such as 1, 377 or 999 years.
-_CONVERT: Mapping[str, Callable[[_Column, np.ndarray], Any]] = {
-    "race": _codes,
-    "arstmade": _answers,
-    "frisked": _answers,
-    "offunif": _answers,
-    "inout": _codes,
-    "trhsloc": _codes,
-    "sex": _codes,
-    "build": _codes,
-    "detailcm": _codes,
-    "age": _within(8, 100),
-    "ht_feet": _within(3, 7),
-    "ht_inch": _within(0, 11),
-    "weight": _within(50, 400),
-    "perobs": _within(0, 955),
-    **dict.fromkeys(_TICKED, _ticks),
+_READ: Mapping[str, Callable[[_Column, np.ndarray], Any]] = {
+    "answer": _answers,
+    "code": _codes,
+    "number": _numbers,
+    "tick": _ticks,
 }
 _IN_THE_COPY = ("race", "arstmade")
 
@@ -293,7 +291,7 @@ def _left_out(path: Path, why: str, rows: np.ndarray, at_most: float = 1.0) -> t
 def _read(path: Path) -> Any:
     """The columns we use as an Arrow table, in our spelling of their names."""
     header = _header(path)
-    kept = _CONVERT if "frisked" in header else _IN_THE_COPY
+    kept = _columns_read() if "frisked" in header else _IN_THE_COPY
     wanted = ["date" if "date" in header else "datestop", "timestop", "city", "pct", *kept]
     for name in wanted:
         if name not in header:
@@ -338,7 +336,8 @@ def _header(path: Path) -> tuple[str, ...]:
         raise DataError(f"{path.name}: expected a CSV file, got an HTML page; download the data")
     names = [name.strip() for name in next(csv.reader([text]))]
     copy = "pct_geo" in names
-    spelled = {**_SPELLED_IN_2006, **(_SPELLED_IN_COPY if copy else {})}
+    in_2006 = {column.in_2006: name for name, column in code_book().items() if column.in_2006}
+    spelled = {**in_2006, **(_SPELLED_IN_COPY if copy else {})}
     return tuple(spelled.get(name, name) for name in names)
 
 

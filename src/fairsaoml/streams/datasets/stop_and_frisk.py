@@ -4,15 +4,14 @@
 recorded as black (code B; black Hispanic, code P, counts as not black). Three boroughs, one after
 another, are three domains, each cut into 32 tasks of equal size by date.
 
-A column is a feature only if it was known before the frisk. Every published column stands below,
-in `USED` or, with the reason, in `LEFT_OUT`. Ages, heights, weights, minutes of observation and the
-suspected crime are scaled and listed by the first task; other codes are those of the code book.
+A column is a feature only if it was known before the frisk. Every published column stands in
+`nypd_columns.csv`, with the reason if it is none. Ages, heights, weights, minutes of observation
+and the suspected crime are scaled and listed by the first task; other codes are the code book's.
 
 `stop_and_frisk_arrests`: all stops of 2011, ten days to a task, five boroughs, label arrest: six in
 a hundred. Features of time and place only: a test of scale and of rare positives.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.streams.datasets.home import data_home, home_setting
-from fairsaoml.streams.datasets.nypd import BOROUGHS, PRECINCTS
+from fairsaoml.streams.datasets.nypd import BOROUGHS, FEATURE, PRECINCTS, code_book
 from fairsaoml.streams.datasets.slices import TaskSlice, equal_slices, stream_of_slices
 from fairsaoml.streams.datasets.stops import (
     ARRESTS_YEAR,
@@ -36,57 +35,13 @@ from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.encoder import Categorical, Date, Encoder, fit_encoder
 from fairsaoml.streams.table.roles import Label, Sensitive
 
-__all__ = ["LEFT_OUT", "USED", "stop_and_frisk", "stop_and_frisk_arrests"]
+__all__ = ["stop_and_frisk", "stop_and_frisk_arrests"]
 
 TASKS = 32  # per borough
 ARRESTS_DAYS = 10  # of a task
 ARRESTS_ROUTE = "BMQRS"
 
-REASONS = (
-    *("cs_objcs", "cs_descr", "cs_casng", "cs_lkout", "cs_cloth", "cs_drgtr", "cs_furtv"),
-    *("cs_vcrim", "cs_bulge", "cs_other"),  # why the person was stopped
-    *("ac_rept", "ac_inves", "ac_proxm", "ac_evasv", "ac_assoc", "ac_cgdir", "ac_incid"),
-    *("ac_time", "ac_stsnd", "ac_other"),  # additional circumstances of the stop
-)
-CODE_BOOK: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys((*REASONS, "radio", "offunif"), ("N", "Y")),
-    "inout": ("O", "I"),  # outside, inside
-    "trhsloc": ("P", "H", "T"),  # neither, housing, transit
-    "sex": ("M", "F", "Z"),
-    "build": ("T", "M", "H", "U", "Z"),  # thin, medium, heavy, muscular, unknown
-}
 MEASURED = ("age", "height", "weight", "perobs")
-USED = (
-    *CODE_BOOK,
-    *("age", "ht_feet", "ht_inch", "weight", "perobs", "detailcm", "timestop"),
-)
-LEFT_OUT: Mapping[str, tuple[str, ...]] = {
-    "the label": ("frisked",),
-    "the protected attribute, and what mostly restates it": ("race", "haircolr", "eyecolor"),
-    "known only after the frisk, or its result": (
-        *("searched", "contrabn", "adtlrept", "pistol", "riflshot", "asltweap", "knifcuti"),
-        *("machgun", "othrweap", "arstmade", "arstoffn", "sumissue", "sumoffen", "perstop"),
-        *("compyear", "comppct", "sb_hdobj", "sb_outln", "sb_admis", "sb_other", "forceuse"),
-        *("pf_hands", "pf_wall", "pf_grnd", "pf_drwep", "pf_ptwep", "pf_baton", "pf_hcuff"),
-        *("pf_pepsp", "pf_other", "othpers"),
-    ),
-    "the officer's reason for the frisk itself": (
-        *("rf_vcrim", "rf_othsw", "rf_attir", "rf_vcact", "rf_rfcmp", "rf_verbl", "rf_knowl"),
-        *("rf_furt", "rf_bulg"),
-    ),
-    "asked or shown during the stop, nobody knows whether before the frisk": (
-        *("typeofid", "explnstp", "officrid", "offverb", "offshld"),
-    ),
-    "orders the rows or names the domain": ("year", "datestop", "city"),
-    "place within the borough, a proxy of race; the paper leaves it out too": (
-        *("pct", "addrpct", "repcmd", "revcmd", "sector", "beat", "post", "xcoord", "ycoord"),
-        *("addrtyp", "rescode", "premtype", "premname", "addrnum", "stname", "stinter"),
-        *("crossst", "aptnum", "state", "zip"),
-    ),
-    "identifies a record or a person": ("ser_num", "recstat", "dob", "othfeatr"),
-    "says in free text what `detailcm` says as a code": ("crimsusp", "dettypcm", "linecm"),
-}
-
 BLACK = Sensitive(column="race", levels=("not black", "black"), value="B")
 CLOCK = Date(name="timestop", format=dates.CLOCK, center=0.0, scale=1.0, hours=True)
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -112,7 +67,11 @@ def stop_and_frisk(
     )
     encoder = Encoder(
         columns=(
-            *(Categorical(name=name, levels=levels) for name, levels in CODE_BOOK.items()),
+            *(
+                Categorical(name=name, levels=column.values)
+                for name, column in code_book().items()
+                if column.use == FEATURE and column.kind != "number" and column.values
+            ),
             CLOCK,
             *fitted.columns,
         ),

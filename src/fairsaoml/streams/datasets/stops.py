@@ -87,7 +87,8 @@ def load_years(years: Iterable[int], home: Path) -> Rows:
         option = "" if set(absent) <= set(parse_years(DEFAULT_YEARS)) else f" --years {which}"
         raise missing(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
     tables, notes = zip(*rows.values(), strict=True)
-    together = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    alike = [table.select(tables[0].column_names) for table in tables]
+    together = pa.concat_tables(alike).unify_dictionaries().combine_chunks()
     return together, tuple(dict.fromkeys(note for some in notes for note in some))
 
 
