@@ -28,13 +28,8 @@ from fairsaoml.streams.stream import Stream
 __all__ = ["Environment", "best_achievable", "environments", "posterior", "synthetic"]
 
 MERIT_FEATURES = (
-    "income",
-    "debt_ratio",
-    "credit_years",
-    "savings",
-    "loan_amount",
-    "employment_years",
-    "late_payments",
+    *("income", "debt_ratio", "credit_years", "savings", "loan_amount"),
+    *("employment_years", "late_payments"),
 )
 PROXY_FEATURES = ("district_income", "commute_minutes", "store_spending")
 SCHEMA = Schema(

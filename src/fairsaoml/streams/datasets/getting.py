@@ -19,7 +19,7 @@ from fairsaoml.streams.datasets.download import OutOfReach, Progress, download
 from fairsaoml.streams.datasets.home import NotHere, data_home, keep_table
 from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, is_full, read_stops
 
-__all__ = ["DATASETS", "DataSet", "Got", "Listener", "get_data", "list_data"]
+__all__ = ["DATASETS", "DataSet", "KeptFiles", "Listener", "get_data", "list_data"]
 
 GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
@@ -47,7 +47,7 @@ class Listener(NamedTuple):
     )
 
 
-class Got(NamedTuple):
+class KeptFiles(NamedTuple):
     """What is now in the data home, and what a person should know of it."""
 
     files: tuple[Path, ...]
@@ -62,7 +62,7 @@ class DataSet(NamedTuple):
     page: str
     streams: tuple[str, ...]
     here: Callable[[Path], tuple[str, ...]]  # data home -> what of it is there, in words
-    get: Callable[[Path, str | None, str | None, Listener], Got]
+    get: Callable[[Path, str | None, str | None, Listener], KeptFiles]
 
 
 def get_data(
@@ -72,7 +72,7 @@ def get_data(
     years: str | None = None,
     home: str | Path | None = None,
     listener: Listener | None = None,
-) -> Got:
+) -> KeptFiles:
     """Bring a data set into the data home, from its publisher or from `source`.
 
     `source` is a file, a folder, or an https address. What is already there is left as it is,
@@ -107,10 +107,12 @@ def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
 # MovieLens ----------------------------------------------------------------------------------
 
 
-def _get_movielens(home: Path, source: str | None, years: str | None, listener: Listener) -> Got:
+def _get_movielens(
+    home: Path, source: str | None, years: str | None, listener: Listener
+) -> KeptFiles:
     kept = movielens.cached_ratings(home)
-    if source is None and _sound(lambda: movielens.load_ratings(home), listener):
-        return _already(kept, "already here")
+    if source is None and _loads(lambda: movielens.load_ratings(home), listener):
+        return _already_here(kept, "already here")
     listener.say(MOVIELENS_LICENCE)
     sha256 = GROUPLENS_SHA256 if source is None else None
     try:
@@ -123,7 +125,7 @@ def _get_movielens(home: Path, source: str | None, years: str | None, listener: 
             f"{movielens.GET} --from ml-100k.zip"
         ) from error
     keep_table(ratings, kept)
-    return Got((kept,))
+    return KeptFiles((kept,))
 
 
 # Stop-and-frisk -----------------------------------------------------------------------------
@@ -140,32 +142,34 @@ def nypd_url(year: int) -> str:
     return f"{NYPD_FILES}/{folder}/analysis_and_planning/stop-question-frisk/{name}"
 
 
-def _get_stops(home: Path, source: str | None, years: str | None, listener: Listener) -> Got:
+def _get_stops(home: Path, source: str | None, years: str | None, listener: Listener) -> KeptFiles:
     chosen = None if years is None else stops.parse_years(years)
     if source is not None:
         return _stops_from(home, source, chosen, listener)
     wanted = chosen or stops.parse_years(stops.DEFAULT_YEARS)
     got = [_published_year(home, year, listener) for year in wanted]
-    return _together(got)
+    return _merged(got)
 
 
-def _get_arrests(home: Path, source: str | None, years: str | None, listener: Listener) -> Got:
+def _get_arrests(
+    home: Path, source: str | None, years: str | None, listener: Listener
+) -> KeptFiles:
     if source is not None:
         return _stops_from(home, source, (stops.ARRESTS_YEAR,), listener, few_columns=True)
     copy = stops.kept_year(home, stops.ARRESTS)
-    if _sound(lambda: stops.load_arrests(home), listener):
+    if _loads(lambda: stops.load_arrests(home), listener):
         full = stops.kept_year(home, stops.ARRESTS_YEAR)
-        return _already(copy if copy.exists() else full, "already here")
+        return _already_here(copy if copy.exists() else full, "already here")
     got = _published_year(home, stops.ARRESTS_YEAR, listener)
     copy.unlink(missing_ok=True)  # it was damaged, and would be taken first
     return got
 
 
-def _published_year(home: Path, year: int, listener: Listener) -> Got:
+def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
     """One year from NYPD, unless it is here and sound."""
     kept = stops.kept_year(home, year)
-    if _sound(lambda: stops.load_years([year], home), listener):
-        return _already(kept, f"{year}: already here")
+    if _loads(lambda: stops.load_years([year], home), listener):
+        return _already_here(kept, f"{year}: already here")
     try:
         with _local(home, nypd_url(year), listener) as path:
             read = read_stops(path)
@@ -189,7 +193,7 @@ def _stops_from(
     listener: Listener,
     *,
     few_columns: bool = False,
-) -> Got:
+) -> KeptFiles:
     """What fits of a file, or of the files in a folder; why the others do not."""
     with _local(home, source, listener) as path:
         alone = path.is_file()
@@ -216,7 +220,7 @@ def _stops_from(
         for file, content in read.items()
         if file not in unfit
     ]
-    return _together([*kept, Got((), words)])
+    return _merged([*kept, KeptFiles((), words)])
 
 
 def _unfit(
@@ -237,20 +241,22 @@ def _listed(years: Iterable[int]) -> str:
     return ", ".join(str(year) for year in years)
 
 
-def _kept(files: dict[Path, tuple[str, ...]]) -> Got:
-    return _together([Got((path,), notes) for path, notes in files.items()])
+def _kept(files: dict[Path, tuple[str, ...]]) -> KeptFiles:
+    return _merged([KeptFiles((path,), notes) for path, notes in files.items()])
 
 
-def _together(some: Sequence[Got]) -> Got:
-    files = tuple(path for got in some for path in got.files)
-    return Got(files, tuple(dict.fromkeys(note for got in some for note in got.notes)))
+def _merged(several: Sequence[KeptFiles]) -> KeptFiles:
+    files = tuple(path for kept in several for path in kept.files)
+    return KeptFiles(files, tuple(dict.fromkeys(note for kept in several for note in kept.notes)))
 
 
-def _already(kept: Path, note: str) -> Got:
-    return Got((kept,) if kept.exists() else (), (note,))  # published files stay where they are
+def _already_here(kept: Path, note: str) -> KeptFiles:
+    return KeptFiles(
+        (kept,) if kept.exists() else (), (note,)
+    )  # published files stay where they are
 
 
-def _sound(load: Callable[[], object], listener: Listener) -> bool:
+def _loads(load: Callable[[], object], listener: Listener) -> bool:
     """Whether a data set is here and can be loaded; a damaged one is got again."""
     try:
         load()

@@ -267,10 +267,7 @@ class Encoder:
             )
         try:
             return cls(
-                columns=tuple(
-                    _made(_KINDS[column["kind"]], column, without="kind")
-                    for column in saved["columns"]
-                ),
+                columns=tuple(_made(_KINDS[c["kind"]], c) for c in saved["columns"]),
                 dropped=tuple(_made(Dropped, column) for column in saved["dropped"]),
                 label=None if saved["label"] is None else _made(Label, saved["label"]),
                 sensitive=tuple(_made(Sensitive, role) for role in saved["sensitive"]),
@@ -460,11 +457,11 @@ def _plain(value: Any) -> dict[str, Any]:
     }
 
 
-def _made(cls: type, saved: Mapping[str, Any], *, without: str = "") -> Any:
+def _made(cls: type, saved: Mapping[str, Any]) -> Any:
     return cls(
         **{
             name: tuple(part) if isinstance(part, list) else part
             for name, part in saved.items()
-            if name != without
+            if name != "kind"
         }
     )
