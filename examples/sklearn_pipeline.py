@@ -62,8 +62,9 @@ def main() -> None:
     ):
         print(f"{setting['adaptivefairclassifier__constraints']}: {score:.3f}")
     decided = search.predict(X[future])
+    chosen = search.best_params_["adaptivefairclassifier__constraints"]
     print(
-        f"chosen: {search.best_params_['adaptivefairclassifier__constraints']}; on what came after: "
+        f"chosen: {chosen}; on what came after: "
         f"accuracy {accuracy_score(y[future], decided):.3f}, DP {parity(decided, sex[future]):.3f}"
     )
 
