@@ -48,8 +48,8 @@ def test_every_learner_has_its_class(module):
         config = BUILTIN[cls._learner].config()
         assert cls()._config() == config
         assert cls(tolerance=0.3)._config() == type(config)(tolerance=0.3)
-        assert [*inspect.signature(cls).parameters] == [*cls._fields]
-        for name in cls._fields:
+        assert [*inspect.signature(cls).parameters] == [*cls._parameter_fields]
+        for name in cls._parameter_fields:
             assert f"    {name} : default " in cls.__doc__
 
 

@@ -78,7 +78,7 @@ def main(words: list[str]) -> int:
                 continue
             settings = {"task_size": RIVER_TASK} if module is river else {}
             if quick:
-                settings |= {k: v for k, v in (QUICK | SHORT).items() if k in cls._fields}
+                settings |= {k: v for k, v in (QUICK | SHORT).items() if k in cls._parameter_fields}
             begun, results = time.monotonic(), list(check(cls(**settings)))
             counts = Counter(one.status for one in results)
             said = ", ".join(f"{number} {status}" for status, number in counts.items())

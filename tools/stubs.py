@@ -61,7 +61,7 @@ def stub_of_class(cls: Any, base: str) -> str:
     for name, parameter in inspect.signature(cls).parameters.items():
         kind = inspect.formatannotation(parameter.annotation)
         kind = kind.replace("typing.", "").replace("collections.abc.", "")
-        lines += [f"    {name}: {kind}", *quoted(cls._fields[name].metadata["meaning"])]
+        lines += [f"    {name}: {kind}", *quoted(cls._parameter_fields[name].metadata["meaning"])]
         arguments.append(f"        {name}: {kind} = {parameter.default!r},")
     constructor = ["    def __init__(self, *,", *arguments, "    ) -> None: ..."]
     return "\n".join([*lines, *constructor, ""])

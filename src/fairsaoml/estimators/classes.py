@@ -37,7 +37,7 @@ class Parameters:
 
     _learner: ClassVar[str]
     _adapter_settings: ClassVar[type[Settings]]  # never made; its fields are the parameters
-    _fields: ClassVar[dict[str, Field]]  # by parameter
+    _parameter_fields: ClassVar[dict[str, Field]]  # by parameter
 
     def __init_subclass__(cls, *, learner: str | None = None, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -46,13 +46,13 @@ class Parameters:
         entry = registry.entry(learner)
         cls._learner = learner
         hints = {**get_type_hints(entry.config), **get_type_hints(cls._adapter_settings)}
-        cls._fields = {
+        cls._parameter_fields = {
             RENAMED.get(field.name, field.name): field
             for field in (*fields(cls._adapter_settings), *fields(entry.config))
         }
-        cls.__init__ = _constructor(cls.__qualname__, cls._fields, hints)  # type: ignore[method-assign]
+        cls.__init__ = _constructor(cls.__qualname__, cls._parameter_fields, hints)  # type: ignore[method-assign]
         text = cls.__dict__.get("__doc__") or _description(learner)
-        cls.__doc__ = "\n".join([text.rstrip(), *_documented(cls._fields)])
+        cls.__doc__ = "\n".join([text.rstrip(), *_documented(cls._parameter_fields)])
 
     def _reset(self) -> None:
         """Set what an estimator needs before its first row."""
@@ -67,21 +67,24 @@ class Parameters:
 
     def _checked(self, name: str) -> Any:
         """Return a parameter of the adapter, or raise ConfigError where its rule does not hold."""
-        value, rule = plain(getattr(self, name)), self._fields[name].metadata["rule"]
+        value, rule = plain(getattr(self, name)), self._parameter_fields[name].metadata["rule"]
         if not rule.holds(value):
             raise ConfigError(f"{name} must be {rule.expected}; got {value!r}")
         return value
 
     def _parameters(self) -> dict[str, Any]:
         """Return all constructor parameters as they were given."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return {name: plain(getattr(self, name)) for name in self._parameter_fields}
 
     @classmethod
     def _from_parameters(cls, saved: Mapping[str, Any]) -> Self:
         """Return an estimator with the parameters of a file, in which a tuple is a list."""
-        tuples = {name for name, field in cls._fields.items() if isinstance(field.default, tuple)}
+        defaults = {name: field.default for name, field in cls._parameter_fields.items()}
         return cls(
-            **{name: tuple(value) if name in tuples else value for name, value in saved.items()}
+            **{
+                name: tuple(value) if isinstance(defaults[name], tuple) else value
+                for name, value in saved.items()
+            }
         )
 
 
