@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint format golden docs stubs kill estimators bench bench-full clean
+.PHONY: install demo test lint format golden docs stubs shapes kill estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -40,6 +40,9 @@ docs: install  ## runs every block of the documentation, checks its links, build
 
 stubs: install  ## writes the signatures of the classes made from the registry, for editors
 	$(BIN)/python -m tools.stubs
+
+shapes: install  ## all tests with the shapes in annotations enforced
+	FAIRSAOML_SHAPES=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 kill: install  ## 200 kills with SIGKILL at random moments, and full disks; about 15 minutes
 	$(BIN)/python -m tests.kill --kills 200

@@ -14,7 +14,8 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 import shapes
 
-shapes.enforce()  # before the first import of what it changes
+if os.environ.get("FAIRSAOML_SHAPES"):  # `make shapes`
+    shapes.enforce()  # before the first import of what it changes
 
 import tiny
 from fairsaoml.cli import main
