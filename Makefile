@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint format golden docs kill estimators bench bench-full clean
+.PHONY: install demo test lint format golden docs stubs shapes kill estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -38,11 +38,17 @@ golden: install  ## regenerate the golden runs; look at the diff before committi
 docs: install  ## runs every block of the documentation, checks its links, builds build/docs
 	$(BIN)/python -m tools.docs
 
+stubs: install  ## writes the signatures of the classes made from the registry, for editors
+	$(BIN)/python -m tools.stubs
+
+shapes: install  ## all tests with the shapes in annotations enforced
+	FAIRSAOML_SHAPES=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
 kill: install  ## 200 kills with SIGKILL at random moments, and full disks; about 15 minutes
 	$(BIN)/python -m tests.kill --kills 200
 
 estimators: install  ## scikit-learn's and River's own checks on every class; about 10 minutes
-	$(BIN)/python -m fairsaoml.estimators.checks
+	$(BIN)/python -m tools.estimators
 
 .venv/peer: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from fairsaoml import DelayedLabels, FairSAOMLClassifier, StreamingMetric
+from fairsaoml import AdaptiveFairClassifier, DelayedLabels, StreamingMetric
 
 
 class World:
@@ -37,7 +37,7 @@ class World:
 
 def serve(world: World, folder: Path, days: int) -> None:
     """Decide about twenty people a day; a task is a hundred of them."""
-    model = FairSAOMLClassifier.load(folder / "model")
+    model = AdaptiveFairClassifier.load(folder / "model")
     metric = StreamingMetric("selection_rate", window=3, pos_label="repaid")
     with DelayedLabels(
         model,
@@ -64,7 +64,7 @@ def serve(world: World, folder: Path, days: int) -> None:
 def main() -> None:
     """Thirty days by two processes, as it were."""
     world = World()
-    model = FairSAOMLClassifier(model="logistic", constraints="dp", horizon=8, random_state=0)
+    model = AdaptiveFairClassifier(model="logistic", constraints="dp", horizon=8, random_state=0)
     X, outcome, sex = world.people(100)
     model.partial_fit(X, outcome, sensitive_features=sex)  # what was known before the first day
     with TemporaryDirectory() as folder:

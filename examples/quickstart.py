@@ -1,8 +1,8 @@
 """Ten lines: decide each task first, then learn from it; the stream changes twice, unannounced."""
 
-from fairsaoml import FairSAOMLClassifier, open_stream
+from fairsaoml import AdaptiveFairClassifier, open_stream
 
-model = FairSAOMLClassifier(horizon=30, random_state=0)  # all is default but what need not be asked
+model = AdaptiveFairClassifier(horizon=30, random_state=0)  # the rest is default
 for round, task in enumerate(open_stream("synthetic", {"tasks": 10}).tasks(0), start=1):
     if round > 1:
         yes, group = model.predict(task.x) == 1, task.group[:, 0]

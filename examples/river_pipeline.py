@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from river import evaluate, metrics, preprocessing
 
 from fairsaoml import open_stream
-from fairsaoml.estimators.river import FairSAOMLClassifier
+from fairsaoml.estimators.river import AdaptiveFairClassifier
 
 
 def items() -> Iterator[tuple[dict, bool, dict]]:
@@ -24,7 +24,7 @@ def items() -> Iterator[tuple[dict, bool, dict]]:
 
 def main() -> None:
     """Each row is decided before it is learned from."""
-    model = preprocessing.StandardScaler() | FairSAOMLClassifier(
+    model = preprocessing.StandardScaler() | AdaptiveFairClassifier(
         task_size=500, horizon=12, constraints="dp", seed=0
     )
     metric = metrics.Accuracy() + metrics.ROCAUC()

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fairsaoml import FairSAOMLClassifier
+from fairsaoml import AdaptiveFairClassifier
 
 FAIR_ENOUGH = 0.8  # the "80 % rule"
 
@@ -51,8 +51,8 @@ def main() -> None:
         (StandardScaler(), ["merit", "hours"]), (OneHotEncoder(sparse_output=False), ["trade"])
     )
     search = GridSearchCV(
-        make_pipeline(columns, FairSAOMLClassifier(model="logistic", random_state=0)),
-        {"fairsaomlclassifier__constraints": ["none", "dp"]},
+        make_pipeline(columns, AdaptiveFairClassifier(model="logistic", random_state=0)),
+        {"adaptivefairclassifier__constraints": ["none", "dp"]},
         scoring=make_scorer(fair_accuracy).set_score_request(sensitive_features=True),
         cv=TimeSeriesSplit(2),
     )
@@ -60,10 +60,11 @@ def main() -> None:
     for setting, score in zip(
         search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
     ):
-        print(f"{setting['fairsaomlclassifier__constraints']}: {score:.3f}")
+        print(f"{setting['adaptivefairclassifier__constraints']}: {score:.3f}")
     decided = search.predict(X[future])
+    chosen = search.best_params_["adaptivefairclassifier__constraints"]
     print(
-        f"chosen: {search.best_params_['fairsaomlclassifier__constraints']}; on what came after: "
+        f"chosen: {chosen}; on what came after: "
         f"accuracy {accuracy_score(y[future], decided):.3f}, DP {parity(decided, sex[future]):.3f}"
     )
 

@@ -12,6 +12,11 @@ import jax
 import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
+import shapes
+
+if os.environ.get("FAIRSAOML_SHAPES"):  # `make shapes`
+    shapes.enforce()  # before the first import of what it changes
+
 import tiny
 from fairsaoml.cli import main
 from fairsaoml.evaluate.compilation import use_cache

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -37,5 +38,9 @@ def test_every_name_in_the_table_of_contents_is_there():
     assert dir(fairsaoml) == fairsaoml.__all__
     for name in fairsaoml.__all__:
         assert getattr(fairsaoml, name).__name__ == name
-    with pytest.raises(AttributeError, match="has no attribute 'fairness_for_free'"):
+    with pytest.raises(AttributeError, match="No fairsaoml attribute fairness_for_free"):
         _ = fairsaoml.fairness_for_free
+
+
+def test_the_version_is_the_installed_ones():
+    assert fairsaoml.__version__ == version("fairsaoml")

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import tiny
-from fairsaoml import OnlineLearner, Schema, Task
+from fairsaoml import OnlineLearner, Schema, Task, load
 from fairsaoml.checks import CHECKS, Subject
 from fairsaoml.core.fairness import NOTIONS
 from fairsaoml.core.models import MODELS
 from fairsaoml.core.types import Attribute
+from fairsaoml.estimators import river, sklearn
 from fairsaoml.learners.registry import LEARNERS
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -57,6 +58,21 @@ def test_its_constraint_and_model_serve_a_learner_of_ours():
     for _ in range(4):
         online.learn(task)
     assert (online.decide(x) == task.y).mean() > 0.9  # no linear model can
+
+
+@pytest.mark.usefixtures("plugin")
+def test_its_learner_has_its_estimators(tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    for module in (sklearn, river):
+        assert module.SteadyClassifier is module.SteadyClassifier  # made once, or pickle would fail
+        assert module.SteadyClassifier(step=0.3)._config().step == 0.3
+        monkeypatch.delitem(module.__dict__, "SteadyClassifier")
+    model = sklearn.SteadyClassifier(model="quadratic", constraints="none", random_state=0)
+    model.partial_fit(x, x[:, 1] > 0).save(tmp_path / "model")
+    assert type(load(tmp_path / "model")) is sklearn.SteadyClassifier
+    monkeypatch.delitem(sklearn.__dict__, "SteadyClassifier")
+    with pytest.raises(AttributeError, match="has no attribute 'SteddyClassifier'"):
+        _ = sklearn.SteddyClassifier
 
 
 @pytest.mark.usefixtures("plugin")

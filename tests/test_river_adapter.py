@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from river import compose, evaluate, metrics, preprocessing
+from tools.estimators import EXPECTED_FAILURES, QUICK, SHORT, check_river
 
 from fairsaoml.estimators import sklearn
-from fairsaoml.estimators.checks import EXPECTED_FAILURES, QUICK, SHORT, check_river
-from fairsaoml.estimators.river import FairGLCClassifier, FairSAOMLClassifier
+from fairsaoml.estimators.river import AdaptiveFairClassifier, FairGLCClassifier
 from fairsaoml.serve import saving
 
 TASK = 60
@@ -40,12 +40,14 @@ def memory(model):
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(model._online._saved().arrays)]
 
 
-@pytest.mark.filterwarnings("ignore:FairSAOMLClassifier learns without fairness")
+@pytest.mark.filterwarnings("ignore:AdaptiveFairClassifier learns without fairness")
 @pytest.mark.filterwarnings("ignore:features that the first task did not show")
 def test_rivers_own_checks_pass():
-    found = list(check_river(FairSAOMLClassifier(**QUICK, **SHORT, task_size=12)))
-    assert len(found) > 40
-    assert {one.name for one in found if one.status != "passed"} == set(EXPECTED_FAILURES), found
+    results = list(check_river(AdaptiveFairClassifier(**QUICK, **SHORT, task_size=12)))
+    assert len(results) > 40
+    assert {one.name for one in results if one.status != "passed"} == set(EXPECTED_FAILURES), (
+        results
+    )
 
 
 def test_rows_one_by_one_are_the_rounds_that_scikit_learns_estimator_learns():

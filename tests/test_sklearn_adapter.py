@@ -1,5 +1,6 @@
 """The estimators keep scikit-learn's contract, and the fairness they promise survives the way."""
 
+import inspect
 import warnings
 
 import jax
@@ -17,20 +18,20 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_validat
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tools.estimators import EXPECTED_FAILURES, QUICK, SHORT
 
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.estimators.checks import EXPECTED_FAILURES, QUICK, SHORT
-from fairsaoml.estimators.sklearn import FairGLCClassifier, FairSAOMLClassifier, OnlineClassifier
-from fairsaoml.learners.registry import LEARNERS
+from fairsaoml.estimators.sklearn import AdaptiveFairClassifier, FairGLCClassifier, OnlineClassifier
+from fairsaoml.learners.registry import BUILTIN, DEFAULT
 from fairsaoml.serve import saving
 
 SMALL = {**QUICK, **SHORT}  # one program for all rounds, small enough to be compiled often
 
 
-@pytest.mark.filterwarnings("ignore:FairSAOMLClassifier learns without fairness")
+@pytest.mark.filterwarnings("ignore:AdaptiveFairClassifier learns without fairness")
 @parametrize_with_checks(
-    [FairSAOMLClassifier(**SMALL)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [AdaptiveFairClassifier(**SMALL)], expected_failed_checks=lambda _: EXPECTED_FAILURES
 )
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
@@ -39,13 +40,16 @@ def test_scikit_learns_own_checks_pass(estimator, check):
 @pytest.mark.parametrize("module", [sklearn, river])
 def test_every_learner_has_its_class(module):
     classes = [getattr(module, name) for name in module.__all__]
-    named = {cls._learner: cls for cls in classes if hasattr(cls, "_learner")}
-    assert set(named) == set(LEARNERS)
-    for learner, cls in named.items():
-        config = LEARNERS[learner].config()
+    named = {cls.__name__: cls for cls in classes if hasattr(cls, "_learner")}
+    expected = {entry.estimator: learner for learner, entry in BUILTIN.items()}
+    expected["AdaptiveFairClassifier"] = DEFAULT
+    assert {name: cls._learner for name, cls in named.items()} == expected
+    for cls in named.values():
+        config = BUILTIN[cls._learner].config()
         assert cls()._config() == config
         assert cls(tolerance=0.3)._config() == type(config)(tolerance=0.3)
-        for name in cls._names:
+        assert [*inspect.signature(cls).parameters] == [*cls._parameter_fields]
+        for name in cls._parameter_fields:
             assert f"    {name} : default " in cls.__doc__
 
 
@@ -89,8 +93,8 @@ def fitted(**changes):
 
 def test_fit_is_partial_fit_task_by_task():
     settings = {**SMALL, "model": "mlp", "hidden": (4,), "horizon": 4, "random_state": 1}
-    whole = FairSAOMLClassifier(task_size=60, **settings).fit(X, Y, sensitive_features=SEX)
-    parts = FairSAOMLClassifier(**settings)
+    whole = AdaptiveFairClassifier(task_size=60, **settings).fit(X, Y, sensitive_features=SEX)
+    parts = AdaptiveFairClassifier(**settings)
     for first in range(0, 240, 60):
         part = slice(first, first + 60)
         parts.partial_fit(X[part], Y[part], sensitive_features=SEX[part])
@@ -111,7 +115,7 @@ def test_the_gap_between_groups_is_smaller_than_without_the_constraint():
 
 
 def test_what_was_learned_can_be_looked_at():
-    model = FairSAOMLClassifier(**QUICK, horizon=4, random_state=0)
+    model = AdaptiveFairClassifier(**QUICK, horizon=4, random_state=0)
     model.fit(X, Y, sensitive_features=SEX)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.n_features_in_ == 3
@@ -292,7 +296,7 @@ def test_the_first_rows_may_lack_a_class_if_it_is_named():
 
 def test_settings_are_checked_when_rows_come():
     with pytest.raises(TypeError, match="'tolerence'; did you mean 'tolerance'"):
-        FairSAOMLClassifier(tolerence=0.1)
+        AdaptiveFairClassifier(tolerence=0.1)
     for wrong in ({"tolerance": -1}, {"task_size": 0}, {"task_size": 1.5}, {"model": "tree"}):
         with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be") as refused:
             fitted(**wrong)

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from fairsaoml.core.fairness import NOTIONS, SCORES, make_constraints
 from fairsaoml.core.models import MODELS
@@ -80,7 +80,7 @@ def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]
     """
     losses = jax.nn.softplus(jnp.where(batch.y > 0, -logits, logits))
 
-    def class_mean(label: int) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def class_mean(label: int) -> tuple[Float[Array, ""], Bool[Array, ""]]:
         weight = jnp.where(batch.y == label, batch.weight, 0.0)
         total = weight.sum()
         return (weight * losses).sum() / jnp.where(total > 0, total, 1.0), total > 0

@@ -1,1 +1,1 @@
-"""Bridges to other libraries: scikit-learn and River; and a learner with a memory of its own."""
+"""Learners as estimators of other libraries: `estimators.sklearn` and `estimators.river`."""

@@ -1,52 +1,57 @@
-"""What the estimators of all libraries share: a learner, the coding of its rows, and a folder."""
+"""What the estimators of all libraries share: a learner, the coding of its rows, saving."""
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from fairsaoml.core.settings import Settings, setting
 from fairsaoml.core.types import Schema
+from fairsaoml.estimators.classes import ANYTHING, Parameters
 from fairsaoml.estimators.coding import Groups, Scaling
-from fairsaoml.estimators.parameters import Own, Parameters
 from fairsaoml.serve.online import OnlineLearner
-from fairsaoml.serve.saving import Saveable, Saved, part
+from fairsaoml.serve.saving import Saveable, Saved, part, saved_learner
 
-__all__ = ["SHARED", "Adapter"]
+__all__ = ["Adapter", "SharedSettings"]
 
-SHARED = {
-    "standardize": Own(
+
+@dataclass(frozen=True, kw_only=True)
+class SharedSettings(Settings):
+    """Parameters of the estimators of every library, besides those of the learner."""
+
+    task_size: Any
+    standardize: bool = setting(
         True,
+        ANYTHING,
         "whether features are centred and scaled by the first task's rows, and cut at five "
         "standard deviations; without it they should be of about unit size",
-    ),
-    "known_groups": Own(
+    )
+    known_groups: Collection[Any] | None = setting(
         None,
-        "groups that rows after the first task may bring: a list, or {column: list}; others that "
-        "come later are counted as 'unseen' and are in no constraint",
-    ),
-}
+        ANYTHING,
+        "groups that may turn up after the first task: a list, or {column: list}; any other that "
+        "turns up later is counted as 'unseen' and is in no constraint",
+    )
 
 
 class Adapter(Parameters, Saveable):
-    """An estimator around an `OnlineLearner`, which is there once the first task has come."""
+    """An estimator around an `OnlineLearner`, which is made when the first task comes."""
 
-    standardize: bool
-    known_groups: Any
-
-    _how: ClassVar[str]  # groups are given in this library
+    _how_to_give_groups: ClassVar[str]  # in this library
     _online: OnlineLearner | None = None
     _groups: Groups = Groups()
     _scaling: Scaling = Scaling.none(0)
 
-    def _settle(
+    def _start(
         self, features: Sequence[str], table: Any, settings: dict[str, Any], seed: int
     ) -> OnlineLearner:
-        """Begin with a learner of these features and of the groups in a table."""
-        groups = Groups.of(table, self.known_groups)
+        """Make the learner of these features and of the groups in a table."""
+        groups = Groups.of(table, self._checked("known_groups"))
         if table is None and settings["constraints"] != "none":
             warnings.warn(
-                f"{type(self).__name__} learns without fairness: {self._how}, or say "
-                "constraints='none'",
+                f"{type(self).__name__} learns without fairness: {self._how_to_give_groups}, "
+                "or say constraints='none'",
                 stacklevel=4,
             )
         schema = Schema(
@@ -59,7 +64,7 @@ class Adapter(Parameters, Saveable):
 
     def _saved(self) -> Saved:
         online = None if self._online is None else self._online._saved()
-        arrays, about = self._further()
+        arrays, facts = self._library_saved()
         return Saved(
             round=0 if online is None else online.round,
             arrays={
@@ -67,32 +72,41 @@ class Adapter(Parameters, Saveable):
                 "scaling": self._scaling,
                 **arrays,
             },
-            about={
+            manifest={
+                "learner": self._learner,
                 "parameters": self._parameters(),
                 "groups": self._groups.to_json(),
-                **about,
-                "online": None if online is None else online.about,
+                **facts,
+                "online": None if online is None else online.manifest,
             },
         )
 
     @classmethod
+    def _reads(cls, manifest: Mapping[str, Any]) -> bool:
+        """Whether the folder holds this library's estimator of this class's learner."""
+        learner, home = saved_learner(manifest), manifest["kind"].partition(".")[0]
+        if learner is None:
+            return super()._reads(manifest)
+        return home == cls._home and learner == getattr(cls, "_learner", None)
+
+    @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        about = saved.about
-        self = cls._given(about["parameters"])
-        if about["online"] is not None:
+        manifest = saved.manifest
+        self = cls._from_parameters(manifest["parameters"])
+        if manifest["online"] is not None:
             self._online = OnlineLearner._restored(
-                Saved(saved.round, part(saved.arrays, "online"), about["online"])
+                Saved(saved.round, part(saved.arrays, "online"), manifest["online"])
             )
-        self._groups = Groups.from_json(about["groups"])
+        self._groups = Groups.from_json(manifest["groups"])
         scaling = part(saved.arrays, "scaling")
         self._scaling = Scaling(*(scaling[f".{name}"] for name in Scaling._fields))
-        self._take_back(saved)
+        self._restore_library(saved)
         return self
 
     @abstractmethod
-    def _further(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What else is saved: arrays by name, plain JSON by name."""
+    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what else this library needs saved: arrays by name, plain JSON by name."""
 
     @abstractmethod
-    def _take_back(self, saved: Saved) -> None:
-        """Set what `_further` gave."""
+    def _restore_library(self, saved: Saved) -> None:
+        """Set what `_library_saved` returned."""

@@ -1,8 +1,8 @@
-"""Groups and features of a user's rows in the one coding inside, fixed by the first task.
+"""How a user's groups and features become numbers: fixed by the first task.
 
-Fitted once and never moved: what comes later and does not fit has a defined place. A group never
-seen goes to the slot `unseen`, counted and in no constraint (D7); a value far outside the first
-task's is cut at five standard deviations.
+What comes later and does not fit has a defined place. A group never seen goes to the slot
+`unseen`, which is counted and in no constraint (D7); a value far outside the first task's is cut
+at five standard deviations.
 """
 
 import warnings
@@ -25,7 +25,7 @@ __all__ = ["Groups", "Scaling", "sensitive_table"]
 
 
 class Scaling(NamedTuple):
-    """(x - center) / scale within +-limit, in float64 until then: a date is a large number.
+    """(x - center) / scale, cut at +-limit; in float64 until then, for a date is a large number.
 
     >>> rows = np.array([[1.0, 7.0], [3.0, 7.0]])
     >>> Scaling.of(rows).apply(np.array([[2.0, 7.0], [99.0, 8.0]])).tolist()
@@ -38,7 +38,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def of(cls, x: np.ndarray) -> "Scaling":
-        """Mean and standard deviation of rows; NaN is no value, and a feature may have none."""
+        """Return the scaling by the rows' means and standard deviations, NaN left out."""
         known = np.isfinite(x)
         rows = np.maximum(known.sum(axis=0), 1)
         values = np.where(known, x, 0.0).astype(np.float64)
@@ -50,25 +50,27 @@ class Scaling(NamedTuple):
 
     @classmethod
     def none(cls, features: int) -> "Scaling":
-        """Features as they come, cut where every stream is cut."""
+        """Return the scaling that leaves features as they are, cut where every stream is cut."""
         limit = np.array(LARGEST_VALUE)
         return cls(center=np.zeros(features), scale=np.ones(features), limit=limit)
 
     def apply(self, x: np.ndarray) -> np.ndarray:
-        """Rows as a learner sees them, float32; no value is the mean."""
+        """Return rows as a learner sees them, float32; a missing value becomes the mean."""
         scaled = (x - self.center) / self.scale
         scaled = np.where(np.isnan(scaled), 0.0, scaled)
         return np.clip(scaled, -self.limit, self.limit).astype(np.float32)
 
 
 class Groups(NamedTuple):
-    """The sensitive columns and their levels; none where there is nothing to be fair about."""
+    """The sensitive columns and their levels; no column where no sensitive feature is given."""
 
     columns: tuple[Sensitive, ...] = ()
 
     @classmethod
     def of(cls, table: Any, known: Any = None) -> "Groups":
-        """The levels that a table shows, and those that are known to come.
+        """Return the levels in a table and those that are known to come.
+
+        Raises DataError where a column has one level only, or `known` does not fit the columns.
 
         >>> Groups.of(pa.table({"sex": ["m", "m"]}), known=["f"]).columns[0].levels
         ('f', 'm')
@@ -79,7 +81,10 @@ class Groups(NamedTuple):
         return cls(tuple(_fit(name, table[name], known.get(name, ())) for name in known))
 
     def codes(self, table: Any, rows: int) -> np.ndarray:
-        """(row, attribute) integer codes; groups that are not known are said in a warning."""
+        """Return (row, attribute) integer codes, with a warning where groups are unknown.
+
+        Raises DataError where the columns are not those of the first call.
+        """
         if (table is None) != (not self.columns):
             expected, got = ("none", "some") if table is not None else ("some", "none")
             raise DataError(
@@ -89,19 +94,19 @@ class Groups(NamedTuple):
         if not self.columns:
             return np.zeros((rows, 0), np.int32)
         table = self._ordered(table)
-        found = [column.codes(table[column.column]) for column in self.columns]
-        for column, (_, strange) in zip(self.columns, found, strict=True):
-            if strange:
+        coded = [column.codes(table[column.column]) for column in self.columns]
+        for column, (_, unknown) in zip(self.columns, coded, strict=True):
+            if unknown:
                 warnings.warn(
-                    f"sensitive feature {column.column!r}: {', '.join(map(repr, strange[:5]))} "
+                    f"sensitive feature {column.column!r}: {', '.join(map(repr, unknown[:5]))} "
                     "was not known from the first call; such rows are counted as 'unseen' and "
                     "are in no constraint; name such groups in known_groups",
                     stacklevel=5,
                 )
-        return np.stack([codes for codes, _ in found], axis=1)
+        return np.stack([codes for codes, _ in coded], axis=1)
 
     def _ordered(self, table: Any) -> Any:
-        """The columns of the first call: by name, or by place where they have no names."""
+        """Return the columns of the first call: by name, or by place where they have no names."""
         names = [column.column for column in self.columns]
         if set(table.column_names) == set(names):
             return table.select(names)
@@ -114,17 +119,17 @@ class Groups(NamedTuple):
         )
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Plain values only."""
+        """Return the columns as plain JSON."""
         return [{**asdict(column), "levels": list(column.levels)} for column in self.columns]
 
     @classmethod
     def from_json(cls, saved: Sequence[Mapping[str, Any]]) -> "Groups":
-        """What `to_json` wrote."""
+        """Return the groups that `to_json` wrote."""
         return cls(tuple(Sensitive(**{**one, "levels": tuple(one["levels"])}) for one in saved))
 
 
 def sensitive_table(sensitive_features: Any) -> Any:
-    """Sensitive features, given in whichever way, as an Arrow table; None stays None.
+    """Return sensitive features, given in any form, as an Arrow table; None stays None.
 
     >>> sensitive_table(["f", "m"]).to_pydict()
     {'sensitive_feature_0': ['f', 'm']}
@@ -140,7 +145,7 @@ def _column(values: Any) -> Any:
         if isinstance(values, nw.Series):
             return values.to_arrow()
         return pa.array(_listed(values), from_pandas=True)
-    # Several kinds of value: their texts.
+    # Values of several types: their text.
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return pa.array([None if value is None else str(value) for value in _listed(values)])
 
@@ -150,14 +155,14 @@ def _listed(values: Any) -> Any:
 
 
 def _known_by_column(known: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Each column's known levels; a plain list is the only column's."""
+    """Return each column's known levels; a plain list belongs to the only column."""
     if known is None:
         return dict.fromkeys(names, ())
     if isinstance(known, Mapping):
-        strange = [name for name in known if name not in names]
-        if strange:
+        unknown = [name for name in known if name not in names]
+        if unknown:
             raise DataError(
-                f"expected known_groups of {', '.join(names)}, got {strange[0]!r}; "
+                f"expected known_groups of {', '.join(names)}, got {unknown[0]!r}; "
                 "name the columns of sensitive_features"
             )
         return {name: known.get(name, ()) for name in names}

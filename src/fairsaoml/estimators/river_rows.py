@@ -1,4 +1,4 @@
-"""River's rows, dictionaries or dataframes, as names and numbers."""
+"""River's rows, dictionaries or dataframes, turned into names and numbers."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from fairsaoml.estimators.parameters import plain
+from fairsaoml.estimators.classes import plain
 
 __all__ = ["Rows", "columns_of", "features_of", "frame_of", "matrix", "value_or_none", "values_of"]
 
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
 
 def features_of(x: Mapping, sensitive: Sequence) -> tuple[tuple, list[float]]:
-    """Names and numbers of what is no sensitive feature.
+    """Return the names and numbers of the features that are not sensitive.
 
     >>> features_of({"age": 30, "sex": "f"}, sensitive=["sex"])
     (('age',), [30.0])
@@ -36,7 +36,7 @@ def features_of(x: Mapping, sensitive: Sequence) -> tuple[tuple, list[float]]:
 
 
 def columns_of(X: Any, sensitive: Sequence) -> tuple[tuple, list[list[float]], dict[str, list]]:
-    """The same of a dataframe's rows, and its sensitive columns."""
+    """Return the same for a dataframe's rows, and its sensitive columns by name."""
     frame = frame_of(X)
     names = tuple(name for name in frame.columns if name not in sensitive)
     values = _numbers(frame.select(nw.col(*names)) if sensitive else frame).tolist()
@@ -45,30 +45,30 @@ def columns_of(X: Any, sensitive: Sequence) -> tuple[tuple, list[list[float]], d
 
 
 def matrix(waiting: Sequence[Rows], slots: Mapping[Hashable, int], width: int) -> np.ndarray:
-    """(row, slot), NaN where there is no value; a feature without a slot is left out.
+    """Return rows as (row, slot), NaN where there is no value, without features that have no slot.
 
     >>> matrix([Rows(("b", "c"), (), [[1.0, 2.0]], [], [])], slots={"a": 0, "b": 1}, width=2)
     array([[nan,  1.]])
     """
-    found = np.full((sum(len(rows.x) for rows in waiting), width), np.nan)
+    values = np.full((sum(len(rows.x) for rows in waiting), width), np.nan)
     first = 0
     for rows in waiting:
         last = first + len(rows.x)
         kept = [place for place, name in enumerate(rows.names) if name in slots]
         if kept:
             into = [slots[rows.names[place]] for place in kept]
-            found[first:last, into] = np.array(rows.x)[:, kept]
+            values[first:last, into] = np.array(rows.x)[:, kept]
         first = last
-    return np.where(np.isfinite(found), found, np.nan)
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def frame_of(X: Any) -> nw.DataFrame:
-    """A dataframe of whichever kind, wrapped by narwhals."""
+    """Return a dataframe of any library, wrapped by narwhals."""
     return nw.from_native(X, eager_only=True)
 
 
 def values_of(y: Any) -> list:
-    """A series' values, or those of whatever else can be gone through."""
+    """Return the values of a series or of any other iterable."""
     wrapped = nw.from_native(y, allow_series=True, pass_through=True)
     return wrapped.to_list() if isinstance(wrapped, nw.Series) else list(y)
 
@@ -84,7 +84,7 @@ def _number(name: Hashable, value: Any) -> float:
 
 
 def _numbers(frame: nw.DataFrame) -> np.ndarray:
-    """(row, column); column by column where there is more to be said than numbers."""
+    """Return (row, column) numbers; column by column where a value needs a message of its own."""
     try:
         return np.asarray(frame.to_numpy(), np.float64).reshape(frame.shape)
     except (TypeError, ValueError):
@@ -95,6 +95,6 @@ def _numbers(frame: nw.DataFrame) -> np.ndarray:
 
 
 def value_or_none(value: Any) -> Any:
-    """A value as Python's own; NaN is no value."""
+    """Return a value as Python's own type; None for NaN."""
     value = plain(value)
     return None if isinstance(value, float) and np.isnan(value) else value

@@ -81,7 +81,7 @@ class Expert(NamedTuple):
     past: Past
 
     @property
-    def dual(self) -> PerConstraint:
+    def dual(self) -> Float[Array, "*level constraint"]:
         """The price of unfairness, whichever group is favoured."""
         return jnp.abs(self.multiplier)
 

@@ -34,6 +34,7 @@ class Entry(NamedTuple):
     factory: Callable[[Problem, Any], Learner]
     summary: str
     reference: str
+    estimator: str = ""  # name of its scikit-learn and River classes; else made from the learner's
 
     @property
     def settings(self) -> dict[str, Field]:
@@ -47,54 +48,63 @@ BUILTIN: dict[str, Entry] = {
         live,
         "experts on geometric intervals that all keep learning; their mixture decides",
         "this project; docs/explanation.md",
+        "LiveFairSAOMLClassifier",
     ),
     "fairsaoml-newton": Entry(
         NewtonConfig,
         newton,
         "live experts of a linear model that solve their interval instead of stepping towards it",
         "this project; docs/explanation.md",
+        "NewtonFairSAOMLClassifier",
     ),
     "fairsaoml": Entry(
         FairSAOMLConfig,
         fairsaoml,
         "the paper's learner: experts adapt from a primal-dual meta pair when they wake",
         "Zhao, Mi, Wu, Jiang, Khan, Chen: KDD 2022",
+        "FairSAOMLClassifier",
     ),
     "mask-ftml": Entry(
         MaskFTMLConfig,
         mask_ftml,
         "follows the meta leader of the tasks seen; no fairness",
         "Finn, Rajeswaran, Kakade, Levine: ICML 2019",
+        "MaskFTMLClassifier",
     ),
     "fair-fml": Entry(
         FairFMLConfig,
         fair_fml,
         "follows the fair meta leader: a primal-dual pair at both levels",
         "Zhao, Chen, Thuraisingham: KDD 2021",
+        "FairFMLClassifier",
     ),
     "fair-aogd": Entry(
         FairAOGDConfig,
         fair_aogd,
         "one primal-dual pair on the present task, steps falling with time",
         "Jenatton, Huang, Archambeau: ICML 2016",
+        "FairAOGDClassifier",
     ),
     "fair-glc": Entry(
         FairGLCConfig,
         fair_glc,
         "one pair on the present task, the price of a violation in closed form",
         "Yuan, Lamperski: NeurIPS 2018",
+        "FairGLCClassifier",
     ),
     "aod": Entry(
         AODConfig,
         aod,
         "experts on a dense geometric cover, averaged by AdaNormalHedge; no fairness",
         "Zhang, Lu, Yang: AISTATS 2020",
+        "AODClassifier",
     ),
     "cbce": Entry(
         CBCEConfig,
         cbce,
         "experts on a geometric cover, averaged by coin betting; no fairness",
         "Jun, Orabona, Wright, Willett: AISTATS 2017",
+        "CBCEClassifier",
     ),
 }
 

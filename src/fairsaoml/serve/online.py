@@ -1,7 +1,7 @@
-"""A learner with a memory: one object that learns round by round, decides, and is saved.
+"""One object that learns round by round, decides, and can be saved.
 
-The learners are pure functions; here their state is held between calls, as scripts and services
-need it. A round learned here is the round that `fairsaoml run` plays with the same seed.
+The learners are pure functions; here their state is kept between calls, as scripts and services
+need it. A round learned here is the same as in `fairsaoml run` with the same seed.
 """
 
 import warnings
@@ -32,7 +32,7 @@ ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the sa
 
 
 class Programs(NamedTuple):
-    """A learner's compiled functions, shared by all that have its settings and widths."""
+    """A learner's compiled functions, shared by all objects with its settings and widths."""
 
     learner: Learner
     init: Callable[[np.uint32], State]
@@ -40,7 +40,7 @@ class Programs(NamedTuple):
     scores: Any  # (state, x) to calibrated logits, and margins
 
     def outgrown(self) -> None:
-        """Drop the programs for less room: some forty megabytes that nobody needs again."""
+        """Drop the programs compiled for a smaller state: some forty megabytes not needed again."""
         self.step.clear_cache()
         self.scores.clear_cache()
 
@@ -50,6 +50,29 @@ class OnlineLearner(Saveable):
 
     `learn` is one round; `scores` are calibrated logits; rows whose margin is above 0 are decided
     positive. Rows come coded as in a `Task`: labels 0 and 1, an integer per group.
+
+    Parameters
+    ----------
+    schema
+        Names of the features, and the sensitive attributes with their groups.
+    learner
+        A name that `fairsaoml learners` lists.
+    settings
+        Settings of the learner that differ from its defaults, by name.
+    seed
+        Seed of all that is random.
+
+    Attributes
+    ----------
+    round
+        Number of rounds learned from.
+    info
+        Diagnostics of the last round, None before the first.
+
+    Raises
+    ------
+    ConfigError
+        Where the learner or a setting is unknown, or a value is not allowed.
 
     >>> schema = Schema(features=("merit",), attributes=(Attribute("sex", ("f", "m")),))
     >>> online = OnlineLearner(schema, "fair-glc", {"model": "logistic"}, seed=0)
@@ -77,17 +100,34 @@ class OnlineLearner(Saveable):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """The constraints' names, in the order of `info.dual`."""
+        """Names of the constraints, in the order of `info.dual`."""
         return tuple(c.name for c in make_problem(self.config, self.schema).constraints)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the last round."""
+        """Warnings about the last round, in words."""
         flags = {} if self.info is None else self.info.flags
         return tuple(words for flag, words in WARNINGS.items() if flags.get(flag))
 
     def learn(self, task: Task) -> Self:
-        """One round: all rows of a task at once. Rows with NaN are left out, with a warning."""
+        """Learn from all rows of a task at once: one round.
+
+        Rows with NaN are left out, with a warning.
+
+        Parameters
+        ----------
+        task
+            Features, labels and groups, coded by the schema.
+
+        Returns
+        -------
+        The learner itself.
+
+        Raises
+        ------
+        DataError
+            Where the rows do not fit the schema; nothing is learned then.
+        """
         round = self.round + 1
         task = checked(task, self.schema, round)
         for words in task.warnings:
@@ -103,15 +143,15 @@ class OnlineLearner(Saveable):
         return self
 
     def scores(self, x: Any) -> np.ndarray:
-        """Calibrated logits of rows, (row,) float64."""
+        """Return calibrated logits of rows (row, feature), as (row,) float64."""
         return self.scored(x)[0]
 
     def decide(self, x: Any) -> np.ndarray:
-        """Which rows are decided positive."""
+        """Return which rows are decided positive, as (row,) booleans."""
         return self.margins(x) > 0
 
     def margins(self, x: Any) -> np.ndarray:
-        """How far rows are from being decided otherwise, (row,) float64; above 0 is positive."""
+        """Return how far rows are from the other decision, (row,) float64; above 0 is positive."""
         return self.scored(x)[1]
 
     @property
@@ -121,7 +161,7 @@ class OnlineLearner(Saveable):
         return float(scores[0] - margins[0])
 
     def scored(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and margins of rows."""
+        """Return the scores and the margins of rows."""
         x = np.asarray(x, np.float32)
         scores, margins = np.empty(len(x)), np.empty(len(x))
         for first in range(0, len(x), ROWS_AT_ONCE):
@@ -138,52 +178,48 @@ class OnlineLearner(Saveable):
         return programs(entry, self.config, len(self.schema.features), levels)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain arrays, so that copies and pickles hold nothing of a device or a compiler."""
+        """Return plain arrays, so that copies and pickles hold no device buffers or programs."""
         kept = {name: value for name, value in self.__dict__.items() if name != "_programs"}
         return {**kept, "_state": jax.device_get(self._state)}
 
     def _saved(self) -> Saved:
-        """What goes into a file."""
-        about = {
+        manifest = {
             "learner": self.learner,
             "config": self.config.to_dict(),
             "features": list(self.schema.features),
             "attributes": [[name, list(levels)] for name, levels in self.schema.attributes],
             "seed": self.seed,
         }
-        return Saved(round=self.round, arrays=(self._state, self.info), about=about)
+        return Saved(round=self.round, arrays=(self._state, self.info), manifest=manifest)
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        """What `_saved` wrote, going on as if it had never been away."""
-        about = saved.about
+        manifest = saved.manifest
         self = cls.__new__(cls)
         self.schema = Schema(
-            features=tuple(about["features"]),
-            attributes=tuple(Attribute(name, tuple(ls)) for name, ls in about["attributes"]),
+            features=tuple(manifest["features"]),
+            attributes=tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"]),
         )
-        self.learner, self.seed, self.round = about["learner"], about["seed"], saved.round
-        self.config = registry.configure(self.learner, about["config"])
+        self.learner, self.seed, self.round = manifest["learner"], manifest["seed"], saved.round
+        self.config = registry.configure(self.learner, manifest["config"])
         self._state, self.info = structured(saved.arrays, self._like())
         return self
 
     def _like(self) -> tuple[State, RoundInfo | None]:
-        """The structure of a state and its diagnostics; nothing is computed."""
+        """Return the structure of a state and its diagnostics; nothing is computed."""
         state = jax.eval_shape(self._programs.init, np.uint32(0))
         if not self.round:
             return state, None
-        nothing = Task(
+        empty = Task(
             x=np.zeros((0, len(self.schema.features)), np.float32),
             y=np.zeros(0, np.float32),
             group=np.zeros((0, len(self.schema.attributes)), np.int32),
         )
-        return jax.eval_shape(
-            self._programs.step, np.uint32(0), np.int32(1), state, _batch(nothing)
-        )
+        return jax.eval_shape(self._programs.step, np.uint32(0), np.int32(1), state, _batch(empty))
 
 
 def _batch(task: Task) -> Batch:
-    """A checked task, padded: what `prequential.stacked` makes of one, at a tenth of the cost."""
+    """Return a checked task, padded, as `prequential.stacked` does, at a tenth of the cost."""
     weight = np.ones(len(task.y), np.float32)
     return Batch(*map(_padded, (task.x, task.y, task.group, weight)))
 
@@ -198,9 +234,9 @@ def _padded(values: np.ndarray) -> Any:
 def programs(
     entry: Entry, config: LearnerConfig, features: int, levels: tuple[int, ...]
 ) -> Programs:
-    """Compiled once for all learners of these settings and widths, whatever the names."""
+    """Return the functions compiled once for all learners of these settings and widths."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
-        use_cache()  # unless the program around us keeps its own
+        use_cache()  # unless the calling program has set one
     schema = Schema(
         features=tuple(f"x{index}" for index in range(features)),
         attributes=tuple(

@@ -1,9 +1,10 @@
-"""What was learned, in a folder: `model.save(path)`, `load(path)`; it goes on as if never away.
+"""Save a model to a folder and load it again: `model.save(path)`, `load(path)`.
 
-A saved model is a checkpoint (`runs.checkpoint`): safetensors for the arrays and a JSON manifest
-with the schema's version, the settings, the coding of labels, groups and features, the round, the
-seed and the package versions. Never pickle: nothing in the folder is run. Saving again keeps the
-model before until the new one is whole.
+A loaded model goes on exactly where the saved one stopped. The folder is a checkpoint
+(`runs.checkpoint`): safetensors for the arrays and a JSON manifest with the schema's version, the
+settings, the coding of labels, groups and features, the round, the seed and the package versions.
+Never pickle: nothing in the folder is executed. Saving again keeps the model saved before until
+the new one is complete.
 """
 
 from abc import ABC, abstractmethod
@@ -22,12 +23,21 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.files import read_json
 from fairsaoml.runs.checkpoint import newest, save_checkpoint
 
-__all__ = ["Saveable", "Saved", "load", "part"]
+__all__ = ["Saveable", "Saved", "load", "part", "saved_learner"]
 
 MANIFEST = "manifest.json"
 OURS = (MANIFEST, "previous.json", "state-*.safetensors", ".*.part")
-# Where a kind may come from: a file names a class of these modules, and no other.
-HOMES = ("online", "sklearn", "river")
+# The modules whose classes a manifest may name in its `kind`, such as `sklearn.AODClassifier`.
+HOMES = {
+    "online": "fairsaoml.serve.online",
+    "sklearn": "fairsaoml.estimators.sklearn",
+    "river": "fairsaoml.estimators.river",
+}
+# Learners of classes that have been renamed since, for manifests that do not name the learner.
+FORMER_CLASSES = {
+    "FairSAOMLClassifier": "fairsaoml-live",
+    "PaperFairSAOMLClassifier": "fairsaoml",
+}
 PACKAGES = ("fairsaoml", "jax", "numpy", "scikit-learn")
 
 
@@ -36,7 +46,7 @@ class Saved(NamedTuple):
 
     round: int
     arrays: Any  # any tree of arrays when it is written; by name when it is read
-    about: dict[str, Any]  # plain JSON
+    manifest: dict[str, Any]  # plain JSON
 
 
 class Saveable(ABC):
@@ -45,57 +55,95 @@ class Saveable(ABC):
     _home: ClassVar[str]  # one of HOMES
 
     def save(self, path: str | PathLike) -> None:
-        """Write the model into a folder of its own; one saved there before is replaced."""
+        """Write the model into a folder of its own, replacing one saved there before.
+
+        Raises RunError where the folder holds something else.
+        """
         folder = Path(path)
         _require_ours(folder)
-        round, arrays, about = self._saved()
+        round, arrays, manifest = self._saved()
         versions = {name: version(name) for name in PACKAGES} | {"python": python_version()}
-        about = {"kind": self._kind(), **about, "versions": versions}
-        save_checkpoint(folder, round, arrays, about)
+        manifest = {"kind": self._kind(), **manifest, "versions": versions}
+        save_checkpoint(folder, round, arrays, manifest)
 
     @classmethod
     def load(cls, path: str | PathLike) -> Self:
-        """The model of this class in a folder."""
+        """Return the model of this class that was saved in a folder.
+
+        Raises RunError where there is none, or one of another class.
+        """
 
         def make(manifest: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
-            if manifest["kind"] != cls._kind():
+            if not cls._reads(manifest):
                 raise RunError(
-                    f"expected a {cls._kind()} in {path}, got a {manifest['kind']}; "
-                    "load it with its own class, or with `fairsaoml.load`"
+                    f"expected a {cls._kind()} in {path}, got a {manifest['kind']} of the learner "
+                    f"{saved_learner(manifest)}; load it with its own class or `fairsaoml.load`"
                 )
             return cls._restored(Saved(manifest["round"], arrays, manifest))
 
-        return _found(Path(path), make)
+        return _newest(Path(path), make)
 
     @classmethod
     def _kind(cls) -> str:
         return f"{cls._home}.{cls.__name__}"
 
+    @classmethod
+    def _reads(cls, manifest: Mapping[str, Any]) -> bool:
+        """Whether a folder with this manifest holds a model of this class."""
+        return manifest["kind"] == cls._kind()
+
     @abstractmethod
     def _saved(self) -> Saved:
-        """All that is needed to go on."""
+        """Return all that is needed to go on."""
 
     @classmethod
     @abstractmethod
     def _restored(cls, saved: Saved) -> Self:
-        """The model that `_saved` gave."""
+        """Return the model of which `_saved` returned this."""
 
 
 def load(path: str | PathLike) -> Any:
-    """What was saved in a folder, of whichever class of this package."""
-    kind = _found(Path(path), lambda manifest, _: manifest["kind"])
-    home, _, name = kind.partition(".")
-    module = import_module(f"fairsaoml.estimators.{home}") if home in HOMES else None
-    if name not in getattr(module, "__all__", ()):
+    """Return the model saved in a folder, whichever class of this package it is.
+
+    A model saved by a class that has another name now is loaded by the class of its learner.
+
+    Parameters
+    ----------
+    path
+        The folder given to `model.save`.
+
+    Raises
+    ------
+    RunError
+        Where the folder holds no model, or one of a class from elsewhere.
+    """
+    manifest = _newest(Path(path), lambda manifest, _: manifest)
+    home, _, name = manifest["kind"].partition(".")
+    module = import_module(HOMES[home]) if home in HOMES else None
+    names = [*getattr(module, "__all__", ()), name]  # the last may be another package's learner
+    models = {one: getattr(module, one) for one in names if _is_model(getattr(module, one, None))}
+    readers = {one: cls for one, cls in models.items() if cls._reads(manifest)}
+    if not readers or name not in (*models, *FORMER_CLASSES):
         raise RunError(
-            f"expected a model of this package in {path}, got a {kind!r}; "
+            f"expected a model of this package in {path}, got a {manifest['kind']!r}; "
             "load it with its own class: YourClass.load(path)"
         )
-    return getattr(module, name).load(path)
+    return readers.get(name, next(iter(readers.values()))).load(path)
+
+
+def _is_model(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Saveable) and hasattr(thing, "_home")
+
+
+def saved_learner(manifest: Mapping[str, Any]) -> str | None:
+    """Return the learner's name, or None where only the class tells it."""
+    online = manifest.get("online") or {}
+    name = manifest["kind"].partition(".")[2]
+    return manifest.get("learner") or online.get("learner") or FORMER_CLASSES.get(name)
 
 
 def part(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    """The arrays that were saved under a name of a dictionary.
+    """Return the arrays that were saved under a name of a dictionary.
 
     >>> part({"['a'].x": np.ones(1), "['b']": np.zeros(1)}, "a")
     {'.x': array([1.])}
@@ -104,28 +152,28 @@ def part(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
     return {key.removeprefix(under): one for key, one in arrays.items() if key.startswith(under)}
 
 
-def _found(folder: Path, make: Any) -> Any:
-    found = newest(folder, make)
-    if found is None:
+def _newest(folder: Path, make: Any) -> Any:
+    made = newest(folder, make)
+    if made is None:
         raise RunError(
             f"expected a saved model in {folder}, found none; write one with `model.save(path)`"
         )
-    return found
+    return made
 
 
 def _require_ours(folder: Path) -> None:
-    """Refuse to write where something else is."""
+    """Raise RunError where the folder holds something else than a saved model."""
     if folder.exists() and not folder.is_dir():
         raise RunError(f"expected a folder at {folder}, found a file; give another path")
     names = [path.name for path in folder.iterdir()] if folder.exists() else []
-    strange = [name for name in names if not any(fnmatch(name, own) for own in OURS)]
-    if not strange and MANIFEST in names:
+    foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in OURS)]
+    if not foreign and MANIFEST in names:
         try:
-            strange = [] if "kind" in read_json(folder / MANIFEST) else [MANIFEST]
+            foreign = [] if "kind" in read_json(folder / MANIFEST) else [MANIFEST]
         except (OSError, ValueError, TypeError):
-            strange = []  # a damaged one of ours
-    if strange:
+            foreign = []  # a damaged one of ours
+    if foreign:
         raise RunError(
-            f"expected an empty folder or a saved model at {folder}, found {strange[0]!r}; "
+            f"expected an empty folder or a saved model at {folder}, found {foreign[0]!r}; "
             "give a path of its own"
         )

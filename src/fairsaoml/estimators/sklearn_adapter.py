@@ -1,0 +1,323 @@
+"""The scikit-learn adapter: all that the classes of `estimators.sklearn` do.
+
+`fit` cuts its rows in order into tasks and learns from one after the other; `partial_fit` is one
+round. The keyword `sensitive_features` is requested by default: with metadata routing enabled it
+reaches the estimator through pipelines, searches and cross-validation without further settings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from fairsaoml.core.intervals import level_count
+from fairsaoml.core.settings import integer, optional, setting
+from fairsaoml.core.types import RoundInfo, Task
+from fairsaoml.estimators.adapter import Adapter, SharedSettings
+from fairsaoml.estimators.classes import ANYTHING
+from fairsaoml.estimators.coding import Scaling, sensitive_table
+from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.saving import Saved
+
+__all__ = ["OnlineClassifier"]
+
+SEEDS = 2**31 - 1  # drawn from, where random_state is no number
+FEWEST_ROWS, MOST_ROWS = 100, 1000  # of a task, unless task_size is set
+TASKS = 20  # of so many rows, within these limits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierSettings(SharedSettings):
+    """Parameters of the scikit-learn classifiers, besides those of the learner."""
+
+    task_size: int | None = setting(
+        None,
+        optional(integer(1)),
+        "rows of a task, about: `fit` cuts its rows in order into equal tasks; without it, a "
+        "twentieth of the rows, from 100 to 1,000",
+    )
+    random_state: Any = setting(
+        None, ANYTHING, "seed of all that is random; an int gives the same result every time"
+    )
+
+
+class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
+    """Base of the scikit-learn classifiers, and of one of your own.
+
+    `class MyClassifier(OnlineClassifier, learner="my-learner")` is all that a registered learner
+    needs. The classes of `fairsaoml.estimators.sklearn` are made so.
+
+    Attributes
+    ----------
+    classes_
+        The two labels; the second one is the positive.
+    n_features_in_, feature_names_in_
+        The features of the first call; the names where it had some.
+    """
+
+    # What `set_fit_request(sensitive_features=True)` would say.
+    __metadata_request__fit: ClassVar[dict] = {"sensitive_features": True}
+    __metadata_request__partial_fit: ClassVar[dict] = {"sensitive_features": True}
+
+    _home = "sklearn"
+    _how_to_give_groups = "pass sensitive_features=..."
+    _adapter_settings = ClassifierSettings
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> Self:
+        """Forget everything and learn from rows in their order, task by task.
+
+        The number of tasks is known, so it is the horizon unless `horizon` is set.
+
+        Parameters
+        ----------
+        X
+            Rows of numbers, an array or a dataframe, the oldest first.
+        y
+            Their labels, of two classes.
+        sensitive_features
+            Their groups: a list, an array, a series, a dataframe or a dictionary of columns.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Raises
+        ------
+        ConfigError
+            Where a parameter is wrong; it is a ValueError.
+        ValueError
+            Where rows, labels or groups cannot be learned from.
+        """
+        X, y = self._checked_rows(X, y, reset=True)
+        _require_binary(y)
+        table = self._checked_groups(X, sensitive_features)
+        tasks = max(1, round(len(y) / self._rows_of_a_task(len(y))))
+        parts = np.array_split(np.arange(len(y)), tasks)
+        self._begin(X[parts[0]], _two(unique_labels(y)), table, horizon=tasks)
+        return self._learn(X, y, table, parts)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, *, sensitive_features: Any = None
+    ) -> Self:
+        """Learn from these rows as one task: one round.
+
+        The first call fixes the classes, the groups and the scale of the features.
+
+        Parameters
+        ----------
+        X, y, sensitive_features
+            As in `fit`.
+        classes
+            Both labels, where the first call's rows may have only one of them.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Raises
+        ------
+        ConfigError
+            Where a parameter is wrong; it is a ValueError.
+        ValueError
+            Where rows, labels or groups cannot be learned from, or do not fit the first call's.
+        """
+        first = not hasattr(self, "classes_")
+        X, y = self._checked_rows(X, y, reset=first)
+        table = self._checked_groups(X, sensitive_features)
+        if first:
+            _require_binary(y)
+            known = _two(unique_labels(y if classes is None else classes))
+        else:
+            known = self.classes_
+            if classes is not None and not np.array_equal(known, unique_labels(classes)):
+                raise ValueError(
+                    f"`classes={classes!r}` is not the same as on last call to partial_fit, "
+                    f"was: {known!r}"
+                )
+        if not ((y == known[0]) | (y == known[1])).all():
+            _require_binary(y)
+            unseen = np.setdiff1d(y, known).tolist()
+            raise ValueError(f"y contains previously unseen labels: {unseen}")
+        if first:
+            self._begin(X, known, table, horizon=None)
+        return self._learn(X, y, table, [np.arange(len(y))])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return how far each row is from the other decision; above 0 is `classes_[1]`.
+
+        Raises NotFittedError before the first fit.
+        """
+        return self._scored(X)[1]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return calibrated probabilities, (row, class).
+
+        `decision` says from which probability a row is positive. Raises NotFittedError before the
+        first fit.
+        """
+        positive = expit(self._scored(X)[0])
+        return np.stack([1 - positive, positive], axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class decided for each row, without looking at sensitive features.
+
+        Raises NotFittedError before the first fit.
+        """
+        decided = self.decision_function(X) > 0
+        return self.classes_[decided.astype(int)]
+
+    @property
+    def n_rounds_(self) -> int:
+        """Number of rounds learned from."""
+        return self._learned.round
+
+    @property
+    def groups_(self) -> dict[str, tuple[str, ...]]:
+        """The known groups of each sensitive column, as text."""
+        return dict(self._learned.schema.attributes)
+
+    @property
+    def constraints_(self) -> tuple[str, ...]:
+        """Names of the constraints, such as 'dp[sex=m]'; `dual_` is in their order."""
+        return self._learned.constraints
+
+    @property
+    def dual_(self) -> np.ndarray:
+        """The price on each constraint's violation; 0 where it costs nothing."""
+        return np.asarray(self._info.dual)
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Weights of the experts that were present in the last round."""
+        return np.asarray(self._info.weights)[np.asarray(self._info.present)]
+
+    @property
+    def notes_(self) -> tuple[str, ...]:
+        """Warnings about the last round, in words."""
+        return self._learned.notes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    # From a user's rows to tasks
+
+    def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+
+    def _checked_groups(self, X: np.ndarray, sensitive_features: Any) -> Any:
+        table = sensitive_table(sensitive_features)
+        if table is not None:
+            check_consistent_length(X, table)
+        return table
+
+    def _begin(self, first: np.ndarray, classes: np.ndarray, table: Any, horizon: Any) -> None:
+        """Fix what never changes again; nothing is set before all of it is checked."""
+        width = first.shape[1]
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{i}" for i in range(width)] if names is None else names
+        self._start(list(map(str, names)), table, self._settings(horizon), self._seed())
+        self._scaling = Scaling.of(first) if self._checked("standardize") else Scaling.none(width)
+        self.classes_ = classes
+
+    def _learn(self, X: np.ndarray, y: np.ndarray, table: Any, parts: Sequence[np.ndarray]) -> Self:
+        """Learn from each part of the rows, a round each."""
+        positive, codes = y == self.classes_[1], self._groups.codes(table, len(y))
+        for rows in parts:
+            x = self._scaling.apply(X[rows])
+            self._learned.learn(Task(x=x, y=positive[rows], group=codes[rows]))
+        return self
+
+    def _rows_of_a_task(self, rows: int) -> int:
+        return self._checked("task_size") or min(max(rows // TASKS, FEWEST_ROWS), MOST_ROWS)
+
+    def _settings(self, tasks: int | None) -> dict[str, Any]:
+        """Return the learner's settings; `fit` knows how many tasks there are (D16)."""
+        settings = self._config().to_dict()
+        if tasks is not None and settings.get("horizon", tasks) is None:
+            # Only the number of levels matters: the least horizon that has as many, so that all
+            # fits that share it share a compiled program.
+            base = settings.get("base")
+            settings["horizon"] = base ** level_count(tasks, base) if base else tasks
+        return settings
+
+    def _seed(self) -> int:
+        state = self._checked("random_state")
+        random = check_random_state(state)
+        return state if isinstance(state, int) else int(random.randint(SEEDS))
+
+    # What has been learned
+
+    @property
+    def _learned(self) -> OnlineLearner:
+        if self._online is None:
+            raise AttributeError(f"{type(self).__name__!r} has not learned from a row yet")
+        return self._online
+
+    @property
+    def _info(self) -> RoundInfo:
+        """Diagnostics of the last round."""
+        info = self._learned.info
+        assert info is not None  # there is no learner before its first round
+        return info
+
+    def _scored(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return self._learned.scored(self._scaling.apply(X))
+
+    def save(self, path: str | PathLike) -> None:
+        """Write what was learned into a folder of its own, replacing a model saved there before.
+
+        Raises NotFittedError before the first fit, and RunError where the folder holds other files.
+        """
+        check_is_fitted(self)
+        super().save(path)
+
+    def _parameters(self) -> dict[str, Any]:
+        given = super()._parameters()
+        seeded = isinstance(given["random_state"], int)
+        return given if seeded else {**given, "random_state": None}  # drawn from already
+
+    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        names = getattr(self, "feature_names_in_", None)
+        return {}, {
+            "classes": {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},
+            "feature_names": None if names is None else list(names),
+        }
+
+    def _restore_library(self, saved: Saved) -> None:
+        classes, names = saved.manifest["classes"], saved.manifest["feature_names"]
+        self.classes_ = np.array(classes["labels"], dtype=classes["dtype"])
+        self.n_features_in_ = len(self._learned.schema.features)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _require_binary(y: np.ndarray) -> None:
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        check_classification_targets(y)  # has a message of its own for continuous numbers
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {kind}."
+        )
+
+
+def _two(classes: np.ndarray) -> np.ndarray:
+    """Return the classes if there are two, else raise ValueError."""
+    if len(classes) == 1:
+        raise ValueError(
+            f"Classifier can't train on one class only: {classes!r}; "
+            "partial_fit takes both in `classes`."
+        )
+    if len(classes) > 2:
+        raise ValueError(f"Only binary classification is supported. Got the classes {classes!r}.")
+    return classes
