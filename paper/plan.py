@@ -18,7 +18,7 @@ from fairsaoml.compare.engine import Job
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.learners import registry
 from fairsaoml.runs.spec import RunSpec
-from paper.tuned_settings import settings_for
+from paper.settings import settings_for
 
 __all__ = [
     "BASES",

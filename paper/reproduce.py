@@ -26,9 +26,9 @@ from paper.plan import (
     jobs_of,
     spec_of,
 )
-from paper.quality import DETAILS, Row, peers_of, quality, quality_text, table
 from paper.runtime import measured, timing_file
-from paper.tuned_settings import is_tuned
+from paper.settings import is_tuned
+from paper.tables import DETAILS, Row, peers_of, quality, quality_text, table
 
 __all__ = ["reproduce"]
 
@@ -96,7 +96,7 @@ class Drawer:
     def keep(self, exhibit: Exhibit, data: Any, *, picture: str = "", text: str = "") -> None:
         """Write an exhibit's files: the numbers always, picture and tables if there are any."""
         options = self.choice.options() if exhibit.variants else []
-        command = shlex.join(["fairsaoml", "reproduce", exhibit.name, *options])
+        command = shlex.join(["python", "-m", "paper", "reproduce", exhibit.name, *options])
         figures, tables = self.out / "figures", self.out / "tables"
         for folder in (figures, tables):
             folder.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def _runtime_text(found: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _bounds(drawer: Drawer, exhibit: Exhibit) -> None:
-    from paper.theory import bounds_table, measure_bounds
+    from paper.bounds import bounds_table, measure_bounds
 
     choice, folder = drawer.choice, drawer.out / "bounds"
     if drawer.force:

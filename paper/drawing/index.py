@@ -1,6 +1,7 @@
 """All figures and tables of an evaluation on one page, each with the command behind it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from fairsaoml.report.markdown import to_markup
@@ -24,7 +25,7 @@ class Piece(NamedTuple):
 
 def style_sheet() -> str:
     """The styles of a figure that stands alone."""
-    return asset("chart.css") + asset("paper.css")
+    return asset("chart.css") + (Path(__file__).parent / "paper.css").read_text(encoding="utf-8")
 
 
 def index_page(title: str, lead: str, pieces: Sequence[Piece]) -> str:

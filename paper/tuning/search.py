@@ -3,8 +3,8 @@
     tune(objective, space, default=..., name=..., storage=..., trials=60) -> [Trial, ...]
 
 `objective(settings) -> Scores` tries settings and says how accurate and how fair they are; `space`
-says which values each setting may take (`search_space`). Both may be anybody's: the learners' own
-are in `tuning_learners`, and whoever brings another objective gets the same search with the same
+says which values each setting may take (`space`). Both may be anybody's: the learners' own
+are in `learners`, and whoever brings another objective gets the same search with the same
 budget. The first trial is always the default.
 
 Optuna proposes (TPE, two objectives, both to be high) and its storage remembers. Every proposal
@@ -13,7 +13,7 @@ settings as one that never stopped. A trial whose process died is marked as fail
 are tried again; a trial that failed is in nobody's budget.
 
 Who wants several trials at once calls `tune` in several processes, or on several machines, with
-one storage and one name (`tuning_learners` does): they share the budget.
+one storage and one name (`learners` does): they share the budget.
 """
 
 import math
@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.runs.runner import Interrupted, interruptible
-from paper.search_space import Choice, Space
-from paper.tuning_scores import Measured, Scores
+from paper.tuning.scores import Measured, Scores
+from paper.tuning.space import Choice, Space
 
 __all__ = ["GOAL", "RULE", "Objective", "Trial", "choose", "front", "tune"]
 
@@ -153,7 +153,7 @@ class _Study:
             import optuna
         except ImportError:
             raise ConfigError(
-                "expected optuna to be installed; pip install 'fairsaoml[tune]'"
+                "expected optuna to be installed; pip install 'fairsaoml[paper]'"
             ) from None
         self._optuna = optuna
         self._default = {setting: default[setting] for setting in space}

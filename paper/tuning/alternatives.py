@@ -12,10 +12,10 @@ from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.compare.alternatives.runs import AlternativeSpec
 from fairsaoml.core.types import Task
 from fairsaoml.streams.catalog import open_stream
-from paper.search_space import Between, Choice, Space
-from paper.tuning import Trial, choose, tune
-from paper.tuning_learners import REHEARSAL, Part, beginning, whole
-from paper.tuning_scores import Scores, scores_of
+from paper.tuning.learners import REHEARSAL, Part, beginning, whole
+from paper.tuning.scores import Scores, scores_of
+from paper.tuning.search import Trial, choose, tune
+from paper.tuning.space import Between, Choice, Space
 
 __all__ = ["SPACES", "tuned"]
 

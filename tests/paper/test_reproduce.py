@@ -1,20 +1,17 @@
-"""`fairsaoml reproduce`: every figure from its runs, no run twice, the numbers those of runs."""
+"""`python -m paper reproduce`: every figure from its runs, no run twice, the runs' own numbers."""
 
 import json
 import shutil
 import sys
 import xml.etree.ElementTree as xml
-from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from paper import plan as paper
-from paper import reproduce, runtime
 from paper.drawing.strokes import smoothed
 from paper.plan import EXHIBITS, Choice, Variant, folder_of, jobs_of, spec_of
-from paper.quality import Row, quality
-from paper.tuned_settings import settings_for
+from paper.settings import TUNED, settings_for
+from paper.tables import Row, quality
 
 import tiny
 from fairsaoml.core import intervals
@@ -23,6 +20,8 @@ from fairsaoml.evaluate.metrics import add, counts_from_json, figures
 from fairsaoml.report.markdown import to_markup
 from fairsaoml.report.reading import Domain, read_run
 from fairsaoml.runs.runner import run
+from paper import plan as paper
+from paper import reproduce, runtime
 
 SETTINGS = {**tiny.STREAM, **tiny.SETTINGS["fairsaoml"]}
 QUICK = Choice(streams=["synthetic"], learners=["fairsaoml", "aod"], seeds=2, settings=SETTINGS)
@@ -62,7 +61,7 @@ def everything(tmp_path_factory, played):
     events, said = [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "measured", fake_timing)
-        patch.setitem(sys.modules, "paper.theory", THEORY)
+        patch.setitem(sys.modules, "paper.bounds", THEORY)
         reproduce.reproduce(exhibits, choice, out, on_event=events.append, say=said.append)
     assert {event.kind for event in events} == {"kept"}
     return out
@@ -118,7 +117,7 @@ def test_a_folder_is_named_after_all_settings_defaults_included(monkeypatch):
 
 def test_tuned_settings_are_the_learners_and_a_streams_own_come_first(tmp_path):
     (tmp_path / "aod.toml").write_text(
-        '# fairsaoml tune ...\nsupport = 50\ntolerance = 0.1\n["stop-and-frisk:BMS"]\nsupport = 7\n'
+        '# the command\nsupport = 50\ntolerance = 0.1\n["stop-and-frisk:BMS"]\nsupport = 7\n'
     )
     assert settings_for("aod", "movielens", tmp_path) == {"support": 50, "tolerance": 0.1}
     assert settings_for("aod", "stop-and-frisk:BMS", tmp_path)["support"] == 7
@@ -129,9 +128,9 @@ def test_tuned_settings_are_the_learners_and_a_streams_own_come_first(tmp_path):
 
 
 def test_every_committed_setting_is_one_its_learner_takes():
-    folder = files("paper") / "tuned"
-    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    for name in (name.removesuffix(".toml") for name in names if name.endswith(".toml")):
+    names = [file.stem for file in TUNED.glob("*.toml")]
+    assert names
+    for name in names:
         for stream in paper.STREAMS:
             paper.registry.configure(name, settings_for(name, stream))
 
@@ -155,7 +154,7 @@ def test_the_quick_form_plays_draws_and_a_second_call_only_draws(tmp_path, comma
     assert {path: path.read_bytes() for path in drawn} == drawn
     # The command on the page is the one that was given.
     content = json.loads((tmp_path / "tables" / "quality.json").read_text())
-    assert content["command"].split()[:3] == ["fairsaoml", "reproduce", "figure-3"]
+    assert content["command"].split()[:5] == ["python", "-m", "paper", "reproduce", "figure-3"]
     assert "--learners fairsaoml,aod --seeds 2" in content["command"]
 
 
@@ -200,7 +199,7 @@ def test_all_is_drawn_small_and_stands_on_one_page(everything):
     for exhibit in EXHIBITS.values():
         assert f'<section id="{exhibit.name}">' in page
         options = " --streams synthetic,synthetic-gradual" if exhibit.variants else "</code>"
-        assert f"fairsaoml reproduce {exhibit.name}{options}" in page
+        assert f"python -m paper reproduce {exhibit.name}{options}" in page
         tiny.strictly((everything / "tables" / f"{exhibit.table_name}.json").read_text())
     assert page.count("<svg") >= 5
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from paper import theory
-from paper.theory import bounds_table, fit, measure_bounds, theory_stream
+from paper.bounds import bounds_table, fit, measure_bounds, theory_stream
+
+from paper import bounds as theory
 
 LEARNERS = ("fair-glc", "aod")
 LENGTHS = (8, 16, 32)

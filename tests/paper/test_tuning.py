@@ -17,20 +17,19 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper import tuning_learners
 from paper.drawing.front import draw_front
-from paper.search_space import SPACES, Between, Choice, space_for
-from paper.tuned_file import save_settings
-from paper.tuned_settings import settings_for
-from paper.tuning import GOAL, STEP_DOWN, Trial, choose, front, tune
-from paper.tuning_learners import (
+from paper.settings import save_settings, settings_for
+from paper.tuning import learners as tuning_learners
+from paper.tuning.learners import (
     TuningSpec,
     beginning,
     learner_objective,
     whole,
     with_traced,
 )
-from paper.tuning_scores import Measured, Scores, measured, scores_of
+from paper.tuning.scores import Measured, Scores, measured, scores_of
+from paper.tuning.search import GOAL, STEP_DOWN, Trial, choose, front, tune
+from paper.tuning.space import SPACES, Between, Choice, space_for
 
 import tiny
 from fairsaoml.core.errors import ConfigError
@@ -292,7 +291,7 @@ def test_a_storage_that_cannot_be_used_is_refused_without_its_password():
 
 def test_without_optuna_the_error_names_the_extra(storage, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ConfigError, match=r"pip install 'fairsaoml\[tune\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'fairsaoml\[paper\]'"):
         search(storage)
 
 

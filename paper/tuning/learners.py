@@ -44,10 +44,10 @@ from fairsaoml.runs.spec import split_settings
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream, checked
 from paper.drawing.front import draw_front
-from paper.search_space import Space, space_for
-from paper.tuned_file import save_settings
-from paper.tuning import GOAL, RULE, Objective, Trial, choose, front, tune
-from paper.tuning_scores import Scores, scores_of
+from paper.settings import save_settings
+from paper.tuning.scores import Scores, scores_of
+from paper.tuning.search import GOAL, RULE, Objective, Trial, choose, front, tune
+from paper.tuning.space import Space, space_for
 
 __all__ = [
     "REHEARSAL",
@@ -93,7 +93,7 @@ class TuningSpec:
     @property
     def command(self) -> str:
         """The command that repeats it, but for the number of trials."""
-        words = ["fairsaoml", "tune", self.stream, "--learner", self.learner]
+        words = ["python", "-m", "paper", "tune", self.stream, "--learner", self.learner]
         words += ["--seeds", str(self.seeds)]
         for key, value in self.settings.items():
             words += ["--set", f"{key}={value}"]
