@@ -5,14 +5,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairsaoml.compare.engine import run_all
+from fairsaoml.compare.engine import OnEvent, run_all
 from fairsaoml.core import intervals
-from fairsaoml.files import read_json, write_json, write_text
 from fairsaoml.report.reading import Run, read_run
-from fairsaoml.runs.events import OnEvent
-from paper.drawing.bars import Bar, Dot, bars, dots
-from paper.drawing.figures import Column, Line, by_round, geometric_cover
-from paper.drawing.index import Piece, index_page, style_sheet
+from fairsaoml.runs.files import read_json, write_json, write_text
+from paper.drawing.by_round import Column, Line, draw_by_round
+from paper.drawing.comparisons import Bar, Dot, draw_bars, draw_dots
+from paper.drawing.cover import geometric_cover
+from paper.drawing.index import Section, index_page
+from paper.drawing.style import EDGE, STROKES
 from paper.plan import (
     BASES,
     BOUND_LENGTHS,
@@ -117,7 +118,7 @@ def _cover(drawer: Drawer, exhibit: Exhibit) -> None:
     drawer.keep(
         exhibit,
         {**COVER, "levels": intervals.cover(COVER["horizon"], COVER["base"])},
-        picture=geometric_cover(**COVER, alone=style_sheet()),
+        picture=geometric_cover(**COVER),
     )
 
 
@@ -140,7 +141,7 @@ def _by_round(drawer: Drawer, exhibit: Exhibit, *, everyone: bool) -> None:
     drawer.keep(
         exhibit,
         found,
-        picture=by_round(exhibit.title, columns, alone=style_sheet()),
+        picture=draw_by_round(exhibit.title, columns),
         text=quality_text(found, seen=any(map(is_tuned, learners))),
     )
 
@@ -163,13 +164,8 @@ def _base(drawer: Drawer, exhibit: Exhibit) -> None:
     drawer.keep(
         exhibit,
         found,
-        picture=dots(
-            exhibit.title,
-            exhibit.caption,
-            columns,
-            [str(base) for base in BASES],
-            "base",
-            alone=style_sheet(),
+        picture=draw_dots(
+            exhibit.title, exhibit.caption, columns, [str(base) for base in BASES], "base"
         ),
         text=quality_text(found, seen=is_tuned("fairsaoml")),
     )
@@ -191,6 +187,7 @@ def _runtime(drawer: Drawer, exhibit: Exhibit) -> None:
             if drawer.force or not file.exists():
                 drawer.say(f"timing {variant.label} on {stream}")
             found.setdefault(stream, []).append(measured(spec, file, force=drawer.force))
+    colours = {name: stroke.colour for name, stroke in zip(FRONT, STROKES, strict=False)}
     columns = {
         stream: [
             Bar(
@@ -199,7 +196,7 @@ def _runtime(drawer: Drawer, exhibit: Exhibit) -> None:
                 low=entry["quartiles"][0] * 1e3,
                 high=entry["quartiles"][1] * 1e3,
                 words=_digits(entry["median"] * 1e3),
-                style=f"hue-{FRONT.index(entry['learner'])}" if entry["learner"] in FRONT else "",
+                colour=colours.get(entry["learner"], EDGE),
             )
             for entry in entries
         ]
@@ -208,7 +205,7 @@ def _runtime(drawer: Drawer, exhibit: Exhibit) -> None:
     drawer.keep(
         exhibit,
         found,
-        picture=bars(exhibit.title, exhibit.caption, columns, "milliseconds", alone=style_sheet()),
+        picture=draw_bars(exhibit.title, exhibit.caption, columns, "milliseconds"),
         text=_runtime_text(found),
     )
 
@@ -266,19 +263,19 @@ DRAWN: dict[str, Callable[[Drawer, Exhibit], None]] = {
 
 def write_index(out: Path) -> Path:
     """The page of everything that was drawn so far, today or before."""
-    pieces = []
+    sections = []
     for exhibit in EXHIBITS.values():
         numbers = out / "tables" / f"{exhibit.table_name}.json"
         if not numbers.exists():
             continue
         text, _, details = _text(out / "tables" / f"{exhibit.table_name}.md").partition(DETAILS)
-        pieces.append(
-            Piece(
+        sections.append(
+            Section(
                 name=exhibit.name,
                 title=exhibit.title,
                 caption=exhibit.caption,
                 command=read_json(numbers)["command"],
-                picture=_text(out / "figures" / f"{exhibit.name}.svg"),
+                figure=_text(out / "figures" / f"{exhibit.name}.svg"),
                 text=text.partition("`\n\n")[2],  # its head says what the page says already
                 details=details,
             )
@@ -290,7 +287,7 @@ def write_index(out: Path) -> Path:
             "The paper's evaluation, repeated",
             "Every round is scored with what was learned before it, and only then learned from. "
             "DP and EO compare how groups are treated: 1 is equal, 0.8 the 80 % rule.",
-            pieces,
+            sections,
         ),
     )
     return page

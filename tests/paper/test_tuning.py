@@ -514,7 +514,8 @@ def test_the_picture_has_a_mark_for_every_trial_and_names_two():
     picture = draw_front(drawn([(0.6, 0.9, False), (0.7, 0.95, True), (0.5, 0.0, False)], 1))
     root = ElementTree.fromstring(picture)
     svg = "{http://www.w3.org/2000/svg}"
-    titles = {mark.find(f"{svg}title").text for mark in root.iter(f"{svg}circle")}
+    groups = [group for group in root.iter(f"{svg}g") if "trial" in group.get("class", "")]
+    titles = {mark.find(f"{svg}title").text for mark in groups}
     assert {words.split(":")[0] for words in titles} == {"trial 0", "trial 1", "trial 2"}
     words = [text.text for text in root.iter(f"{svg}text")]
     assert "chosen: 0.700, 0.95" in words
