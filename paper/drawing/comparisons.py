@@ -39,16 +39,16 @@ class Bar(NamedTuple):
 class Dot(NamedTuple):
     """A share between 0 and 1 that may be undefined, and its standard deviation over seeds."""
 
-    value: float | None
+    pooled: float | None
     spread: float | None
 
     @property
     def ends(self) -> tuple[float, ...]:
         """The ends of its whisker: no share is below 0 or above 1."""
-        if self.value is None:
+        if self.pooled is None:
             return ()
         spread = self.spread or 0.0
-        return max(self.value - spread, 0.0), min(self.value + spread, 1.0)
+        return max(self.pooled - spread, 0.0), min(self.pooled + spread, 1.0)
 
 
 @styled
@@ -113,7 +113,7 @@ def draw_dots(
             for at, (name, dots) in enumerate(lines.items()):
                 stroke, shift = STROKES[at], (at - (len(lines) - 1) / 2) * SHIFT
                 xs = [place + shift for place, dot in enumerate(dots) if dot.ends]
-                values = [dot.value for dot in dots if dot.value is not None]
+                values = [dot.pooled for dot in dots if dot.pooled is not None]
                 for x, dot in zip(xs, [dot for dot in dots if dot.ends], strict=True):
                     axes.vlines(x, *dot.ends, color=stroke.colour, linewidth=1.1)
                 axes.plot(

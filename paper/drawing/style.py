@@ -60,16 +60,7 @@ STROKES = (
     Stroke("#8a9a2b", "#c3d35a", (8, 2, 1, 2)),
     Stroke("#b08968", "#d8b79a", (3, 1.5)),
 )
-LEVELS = (
-    "#eef3cf",
-    "#c5e3bd",
-    "#8ecdb9",
-    "#57b0b8",
-    "#338db0",
-    "#2d6aa0",
-    "#2f4889",
-    "#2d2a63",
-)
+LEVELS = ("#eef3cf", "#c5e3bd", "#8ecdb9", "#57b0b8", "#338db0", "#2d6aa0", "#2f4889", "#2d2a63")
 # Each colour's counterpart on a dark page; a colour that is not here stays as it is.
 DARK = {
     INK: "#e8eaed",

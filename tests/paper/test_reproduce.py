@@ -294,7 +294,7 @@ def test_peers_are_rows_of_their_streams_tables_and_marked(tmp_path, played, com
     assert "| *some-regression* |" in text
     assert "of-another-stream" not in text
     rows = json.loads((tmp_path / "tables" / "quality.json").read_text())["data"]["synthetic"]
-    assert [row["kind"] for row in rows] == ["paper", "paper", "peer"]
+    assert [row["kind"] for row in rows] == ["paper", "paper", "alternative"]
 
 
 def test_a_point_is_the_mean_of_the_last_rounds_of_its_domain_and_undefined_is_a_gap():
@@ -349,8 +349,8 @@ def test_times_are_measured_at_the_defaults_with_one_seed(monkeypatch, tmp_path)
         reproduce, "measured", lambda spec, file, force: specs.append(spec) or fake_timing(
             spec, file, force=force)
     )  # fmt: skip
-    drawer = reproduce.Drawer(Choice(streams=["synthetic"]), tmp_path, False, print)
-    reproduce.DRAWN["runtime"](drawer, EXHIBITS["runtime"])
+    drawer = reproduce.Evaluation(Choice(streams=["synthetic"]), tmp_path, False, print)
+    reproduce.DRAW["runtime"](drawer, EXHIBITS["runtime"])
     assert [spec.learner for spec in specs] == list(paper.LEARNERS)
     assert all(spec.seeds == (0,) and not spec.learner_settings for spec in specs)
 

@@ -1,4 +1,4 @@
-"""Tuning: what a trial is judged by, how the search keeps its word, and what it never sees."""
+"""Tuning: the scores of a trial, what the search promises, and what it never sees."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from paper.tuning.learners import (
     whole,
     with_traced,
 )
-from paper.tuning.scores import Measured, Scores, measured, scores_of
+from paper.tuning.scores import Scores, StreamScores, score_stream, scores_of
 from paper.tuning.search import GOAL, STEP_DOWN, Trial, choose, front, tune
 from paper.tuning.space import SPACES, Between, Choice, space_for
 
@@ -47,7 +47,7 @@ DEFAULT = {"step": 0.123456, "rounds": 2}
 STREAM = {"tasks": 4, "rows": 60}
 
 
-# What a trial is judged by
+# The scores of a trial
 
 
 def line(round, domain="a", *, f=(10, 4, 2), m=(10, 4, 2)):
@@ -69,35 +69,35 @@ def line(round, domain="a", *, f=(10, 4, 2), m=(10, 4, 2)):
 def test_the_ratio_is_the_lower_of_dp_and_eo_in_the_worst_domain():
     lines = [line(t) for t in range(1, 9)]
     lines += [line(t, "b", m=(10, 8, 4)) for t in range(9, 17)]
-    found = measured(lines)
+    found = score_stream(lines)
     assert found.ratio == found.dp_ratio == found.eo_ratio == 0.5
-    assert measured(lines[:8]).ratio == 1.0
+    assert score_stream(lines[:8]).ratio == 1.0
 
 
 def test_opposite_gaps_of_two_domains_do_not_cancel():
     one = [line(t, "a", m=(10, 8, 4)) for t in range(1, 9)]
     other = [line(t, "b", f=(10, 8, 4)) for t in range(9, 17)]
-    assert measured(one + other).ratio == 0.5
+    assert score_stream(one + other).ratio == 0.5
 
 
 def test_a_domains_first_five_rounds_count_for_accuracy_and_for_no_ratio():
     unfair = [line(t, m=(10, 10, 0)) for t in range(1, 6)]
     fair = [line(t) for t in range(6, 9)]
-    found = measured(unfair + fair)
+    found = score_stream(unfair + fair)
     assert found.ratio == 1.0
-    assert found.accuracy > measured(fair).accuracy
-    assert measured(unfair).ratio == 0.0  # there is nothing else to go by
+    assert found.accuracy > score_stream(fair).accuracy
+    assert score_stream(unfair).ratio == 0.0  # there is nothing else to go by
 
 
 def test_whoever_says_yes_to_everybody_is_not_called_fair():
-    found = measured([line(t, f=(10, 10, 10), m=(10, 10, 10)) for t in range(1, 9)])
+    found = score_stream([line(t, f=(10, 10, 10), m=(10, 10, 10)) for t in range(1, 9)])
     assert (found.dp_ratio, found.eo_ratio) == (1.0, 1.0)
     assert found.ratio == 0.0
     assert "the same answer" in found.notes[0]
 
 
 def test_an_undefined_ratio_counts_as_zero_with_a_note():
-    found = measured([line(t, f=(10, 4, 0), m=(10, 4, 0)) for t in range(1, 9)])
+    found = score_stream([line(t, f=(10, 4, 0), m=(10, 4, 0)) for t in range(1, 9)])
     assert found.eo_ratio is None
     assert found.ratio == 0.0
     assert found.notes == ("the EO ratio is undefined and counts as 0",)
@@ -110,7 +110,7 @@ def test_scores_are_the_means_over_streams():
     }
     found = scores_of(lines)
     assert found.ratio == 0.75
-    assert found.accuracy == np.mean([measured(own).accuracy for own in lines.values()])
+    assert found.accuracy == np.mean([score_stream(own).accuracy for own in lines.values()])
 
 
 # The front and the choice
@@ -161,7 +161,7 @@ def test_the_chosen_trial_is_beaten_by_nobody(found):
 def test_fairness_on_one_stream_does_not_make_up_for_unfairness_on_another():
     def on_two(number, accuracy, *ratios):
         streams = {
-            str(index): Measured(accuracy, accuracy, ratio, ratio, ratio)
+            str(index): StreamScores(accuracy, accuracy, ratio, ratio, ratio)
             for index, ratio in enumerate(ratios)
         }
         return Trial(number, {}, Scores(accuracy, fmean(ratios), streams), 1.0, False)
@@ -180,7 +180,7 @@ def storage(tmp_path):
 def hill(settings):
     """Best at step 1; the more rounds the fairer and the less accurate."""
     rounds, away = settings["rounds"], abs(np.log10(settings["step"]))
-    found = Measured(0.8 - 0.1 * away - 0.05 * rounds, 0.7, 0.9, 0.9, 0.9, ("a note",))
+    found = StreamScores(0.8 - 0.1 * away - 0.05 * rounds, 0.7, 0.9, 0.9, 0.9, ("a note",))
     return Scores(found.accuracy, 0.5 + 0.1 * rounds, {"hill": found})
 
 
@@ -393,7 +393,7 @@ def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
         )
     )
     played = rollout(game.stream, game.learner, game.problem, (0, 1))
-    expected = measured(record for one in played for record in one.records)
+    expected = score_stream(record for one in played for record in one.records)
     # Another program of the same game: a decision on the edge may fall the other way.
     assert found.streams["synthetic"].accuracy == pytest.approx(expected.accuracy, abs=0.005)
     assert found.streams["synthetic"].ratio == pytest.approx(expected.ratio, abs=0.02)
