@@ -22,9 +22,9 @@ from paper.settings import save_settings, settings_for
 from paper.tuning import learners as tuning_learners
 from paper.tuning.learners import (
     TuningSpec,
-    beginning,
+    first_domain,
     learner_objective,
-    whole,
+    whole_stream,
     with_traced,
 )
 from paper.tuning.scores import Scores, StreamScores, score_stream, scores_of
@@ -337,17 +337,19 @@ def test_nothing_of_a_later_domain_is_read():
     def unseen(round, task):
         return task if round <= 4 else hidden._replace(domain=task.domain)
 
-    part = beginning(tiny.perturbed(stream, unseen), range(2))
-    assert part.name == "synthetic, market-1"
-    assert [len(tasks) for tasks in part.rounds] == [2] * 4
-    np.testing.assert_array_equal(np.asarray(part.batches.x)[1, 3, :60], list(stream.tasks(1))[3].x)
+    excerpt = first_domain(tiny.perturbed(stream, unseen), range(2))
+    assert excerpt.name == "synthetic, market-1"
+    assert [len(tasks) for tasks in excerpt.rounds] == [2] * 4
+    np.testing.assert_array_equal(
+        np.asarray(excerpt.batches.x)[1, 3, :60], list(stream.tasks(1))[3].x
+    )
 
 
 def test_a_stream_without_domains_shows_its_first_third():
     stream = tiny.perturbed(
         open_stream("synthetic", STREAM), lambda round, task: task._replace(domain="")
     )
-    assert len(beginning(stream, [0]).rounds) == 4
+    assert len(first_domain(stream, [0]).rounds) == 4
 
 
 def spec(learner, **settings):
@@ -361,7 +363,7 @@ def spec(learner, **settings):
 def test_every_learner_can_be_built_from_numbers_that_come_later(name):
     """No branch in Python may hang on a number that tuning moves."""
     tuned = spec(name, horizon=4, meta_iterations=2)  # little to trace
-    part = beginning(open_stream("synthetic", {"tasks": 2, "rows": 60}), [0])
+    excerpt = first_domain(open_stream("synthetic", {"tasks": 2, "rows": 60}), [0])
     config = tuned.config
     floats = {item.name for item in fields(config) if isinstance(item.default, float)}
     moving = {key: np.float32(getattr(config, key)) for key in tuned.space if key in floats}
@@ -369,9 +371,9 @@ def test_every_learner_can_be_built_from_numbers_that_come_later(name):
 
     def step(moving, key):
         own = with_traced(config, moving)
-        learner = registry.entry(name).factory(make_problem(own, part.stream.schema), own)
+        learner = registry.entry(name).factory(make_problem(own, excerpt.stream.schema), own)
         state = learner.init(key)
-        batch = jax.tree.map(lambda leaf: leaf[0, 0], part.batches)
+        batch = jax.tree.map(lambda leaf: leaf[0, 0], excerpt.batches)
         return learner.scores(learner.step(key, np.int32(1), state, batch)[0], batch.x)
 
     assert jax.eval_shape(step, moving, jax.random.key(0)).shape == (64,)
@@ -381,7 +383,7 @@ def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
     name = "fair-aogd"  # every number of its own is an argument of the program
     tuned = spec(name, meta_iterations=2, model="logistic")
     settings = {key: value * 0.9 for key, value in tuned.default.items()}
-    found = learner_objective(tuned, tuned.parts())(settings)
+    found = learner_objective(tuned, tuned.excerpts())(settings)
     of_learner = {key: value for key, value in tuned.settings.items() if key not in STREAM}
     game = Setup.of(
         RunSpec(
@@ -402,14 +404,14 @@ def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
 def test_a_trial_compiles_only_for_a_whole_number_it_has_not_met(monkeypatch):
     compiled = []
 
-    def once(learner, config, part, moving):
+    def once(learner, config, excerpt, moving):
         compiled.append(config.meta_iterations)
-        slots = (len(part.seeds), len(part.rounds), part.batches.y.shape[-1])
+        slots = (len(excerpt.seeds), len(excerpt.rounds), excerpt.batches.y.shape[-1])
         return lambda *given: np.ones(slots, bool)
 
     monkeypatch.setattr(tuning_learners, "_compiled", once)
     tuned = spec("aod")
-    objective = learner_objective(tuned, [whole(open_stream("synthetic", STREAM), range(2))])
+    objective = learner_objective(tuned, [whole_stream(open_stream("synthetic", STREAM), range(2))])
     for scale, iterations in ((0.1, 20), (0.2, 20), (0.3, 40), (0.4, 20)):
         objective({"scale": scale, "meta_iterations": iterations})
     assert compiled == [20, 40]
@@ -418,20 +420,20 @@ def test_a_trial_compiles_only_for_a_whole_number_it_has_not_met(monkeypatch):
 def test_the_horizon_is_that_of_the_whole_stream(monkeypatch):
     told = []
 
-    def note(learner, config, part, moving):
-        told.append((part.name, config.horizon))
-        slots = (len(part.seeds), len(part.rounds), part.batches.y.shape[-1])
+    def note(learner, config, excerpt, moving):
+        told.append((excerpt.name, config.horizon))
+        slots = (len(excerpt.seeds), len(excerpt.rounds), excerpt.batches.y.shape[-1])
         return lambda *given: np.ones(slots, bool)
 
     monkeypatch.setattr(tuning_learners, "_compiled", note)
-    part = beginning(open_stream("synthetic", STREAM), range(2))
-    learner_objective(spec("aod"), [part])({"scale": 0.5})
+    excerpt = first_domain(open_stream("synthetic", STREAM), range(2))
+    learner_objective(spec("aod"), [excerpt])({"scale": 0.5})
     assert told == [("synthetic, market-1", 12)]
 
 
 def test_the_keys_are_those_of_a_run():
     """Seeds 0 and 1 of a tuning are seeds 0 and 1 of a run."""
-    assert [*spec("aod").parts()[0].seeds] == [0, 1]
+    assert [*spec("aod").excerpts()[0].seeds] == [0, 1]
     assert run_keys(range(2)).shape == (2,)
 
 
@@ -473,12 +475,12 @@ def test_of_several_streams_the_beginning_of_each_is_tried_and_synthetic_whole(t
     table.write_text("label,group,x\n" + "\n".join(rows) + "\n")
     settings = {"label": "label", "sensitive": "group", "rows": 60, "base": 3}
     both = TuningSpec(stream=f"{table},synthetic", learner="aod", settings=settings, seeds=1)
-    names = [part.name.split(", ")[-1] for part in both.parts()]
+    names = [excerpt.name.split(", ")[-1] for excerpt in both.excerpts()]
     assert names == ["synthetic", "its first third"]
-    assert [len(part.rounds) for part in both.parts()][1:] == [4]
+    assert [len(excerpt.rounds) for excerpt in both.excerpts()][1:] == [4]
     assert both.fixed == {"base": 3}
     with pytest.raises(ConfigError, match="unknown setting 'nobodys'"):
-        TuningSpec(stream="synthetic", learner="aod", settings={"nobodys": 1}).parts()
+        TuningSpec(stream="synthetic", learner="aod", settings={"nobodys": 1}).excerpts()
 
 
 def test_a_file_that_is_no_toml_is_not_touched(tmp_path):
