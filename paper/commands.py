@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.compare import comparison_progress, print_comparison
+from fairsaoml.cli.compare import print_comparison
+from fairsaoml.cli.options import Address, Engine, Jobs
 from fairsaoml.cli.output import print_json, stem
+from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
-from fairsaoml.cli.sweep import Address, Engine, Jobs, Shown, sweep
 from fairsaoml.core.errors import ConfigError
 
 __all__ = ["app"]
@@ -76,8 +77,8 @@ def reproduce(
         settings=parse_settings(set_ or []),
     )
     specs = [job.spec for job in plan.jobs_of(exhibits, choice, out)]
-    shown = [Shown(f"{spec.stream}: {spec.name}"[:NAME_LENGTH], seeds) for spec in specs]
-    with sweep(shown, quiet=quiet) as on_event:
+    names = [f"{spec.stream}: {spec.name}"[:NAME_LENGTH] for spec in specs]
+    with progress(names, seeds, quiet=quiet) as on_event:
         page = reproduce(
             exhibits,
             choice,
@@ -170,7 +171,7 @@ def alternatives(
 
     They are tuned on the same rounds and with the same number of trials as our learners.
     """
-    from fairsaoml.compare.alternatives import CATALOG, beside, plan, play
+    from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
     from paper.tuning.alternatives import tuned
 
     chosen = list(CATALOG) if names == "all" else names.split(",")
@@ -189,10 +190,8 @@ def alternatives(
         )
         for spec in specs
     ]
-    with comparison_progress([spec.label for spec in specs], seeds, quiet=quiet) as watch:
-        for spec in specs:
-            play(spec, folder / spec.label, force=force, on_round=watch(spec.row))
-    comparison = beside(specs, folder)
+    with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:
+        comparison = compare_alternatives(specs, folder, force=force, on_event=on_event)
     if json_:
         print_json(comparison | {"folder": str(folder)})
         return

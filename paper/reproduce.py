@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairsaoml.compare.engine import OnEvent, run_all
+from fairsaoml.compare.engine import run_all
 from fairsaoml.core import intervals
+from fairsaoml.files import read_json, write_json, write_text
 from fairsaoml.report.reading import Run, read_run
-from fairsaoml.runs.files import read_json, write_json, write_text
+from fairsaoml.runs.events import OnEvent
 from paper.drawing.by_round import Column, Line, draw_by_round
 from paper.drawing.comparisons import Bar, Dot, draw_bars, draw_dots
 from paper.drawing.cover import geometric_cover

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.runs.files import write_text
+from fairsaoml.files import write_text
 
 __all__ = ["TUNED", "is_tuned", "save_settings", "settings_for", "to_toml"]
 

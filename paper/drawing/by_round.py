@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from fairsaoml.evaluate.rule import RULE
 from fairsaoml.report.reading import Run, Series
-from fairsaoml.report.words import FAIR
 from paper.drawing.style import (
     EDGE,
     GROUND,
@@ -142,7 +142,7 @@ def _draw_measure(axes: Axes, column: Column, key: str, lowest: float, *, named:
         known = known[~np.isnan(known)] if not np.isnan(known).all() else np.array([0.5, 1.0])
         axes.set_ylim(known.min() - HEADROOM, known.max() + HEADROOM)
     else:
-        axes.axhline(FAIR, color=INK, linewidth=1.4, zorder=1.5, gid="rule")
+        axes.axhline(RULE, color=INK, linewidth=1.4, zorder=1.5, gid="rule")
         axes.set_ylim(lowest, 1.0)
     axes.locator_params(axis="y", nbins=5)
     if named:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.alternatives.game import AlternativeSetup, prequential
-from fairsaoml.compare.alternatives.runs import PeerSpec
+from fairsaoml.compare.alternatives.prequential import prequential
+from fairsaoml.compare.alternatives.runs import AlternativeSpec
 from fairsaoml.core.types import Task
 from fairsaoml.streams.catalog import open_stream
 from paper.tuning.learners import REHEARSAL, Excerpt, first_domain, whole_stream
@@ -51,12 +51,12 @@ SPACES: Mapping[str, Space] = {
 
 
 def tuned(
-    spec: PeerSpec,
+    spec: AlternativeSpec,
     folder: Path,
     *,
     trials: int,
     on_trial: Callable[[Trial], None] = lambda trial: None,
-) -> PeerSpec:
+) -> AlternativeSpec:
     """Return the spec with the settings chosen from so many trials; those done before count.
 
     They are tried on the rounds that our learners are tried on, and chosen by the same rule.
@@ -67,37 +67,40 @@ def tuned(
         trials: how many settings to try.
         on_trial: is called after each new trial.
     """
-    default, space = {**catalog.defaults(spec.peer), **spec.peer_settings}, SPACES[spec.peer]
+    default = {**catalog.defaults(spec.alternative), **spec.settings}
+    space = SPACES[spec.alternative]
     excerpts = _excerpts(spec)
 
     def objective(settings: dict[str, Any]) -> Scores:
-        chosen = {**spec.peer_settings, **settings}
-        return scores_of({excerpt.name: _lines(excerpt, spec.peer, chosen) for excerpt in excerpts})
+        chosen = {**spec.settings, **settings}
+        return scores_of(
+            {excerpt.name: _lines(excerpt, spec.alternative, chosen) for excerpt in excerpts}
+        )
 
-    same = (spec.stream_settings, spec.peer_settings, space, default, version("fairsaoml"))
+    same = (spec.stream_settings, spec.settings, space, default, version("fairsaoml"))
     digest = sha256(repr(same).encode()).hexdigest()[:8]
     folder.mkdir(parents=True, exist_ok=True)
     finished = tune(
         objective,
         space,
         default=default,
-        name=f"{spec.peer} on {spec.stream}, {len(SEEDS)} seeds, {digest}",
+        name=f"{spec.alternative} on {spec.stream}, {len(SEEDS)} seeds, {digest}",
         storage=f"sqlite:///{folder / STUDIES}",
         trials=trials,
         on_trial=on_trial,
     )
-    best = choose(finished, fair=catalog.CATALOG[spec.peer].constraints != "none")
-    return replace(spec, peer_settings={**spec.peer_settings, **best.settings}, trials=trials)
+    best = choose(finished, fair=catalog.CATALOG[spec.alternative].constraints != "none")
+    return replace(spec, settings={**spec.settings, **best.settings}, trials=trials)
 
 
-def _excerpts(spec: PeerSpec) -> list[Excerpt]:
+def _excerpts(spec: AlternativeSpec) -> list[Excerpt]:
     stream = open_stream(spec.stream, spec.stream_settings)
     if spec.stream == REHEARSAL:
         return [whole_stream(stream, SEEDS)]
     return [whole_stream(open_stream(REHEARSAL), SEEDS), first_domain(stream, SEEDS)]
 
 
-def _lines(excerpt: Excerpt, peer: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _lines(excerpt: Excerpt, name: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The lines of an excerpt's rounds; one seed is enough where nothing is random."""
 
     def tasks(seed: int) -> Iterator[Task]:
@@ -105,10 +108,8 @@ def _lines(excerpt: Excerpt, peer: str, settings: Mapping[str, Any]) -> list[dic
 
     seeds = (
         excerpt.seeds
-        if excerpt.stream.seeded or catalog.CATALOG[peer].random
+        if excerpt.stream.seeded or catalog.CATALOG[name].random
         else excerpt.seeds[:1]
     )
-    setup = AlternativeSetup(
-        stream=replace(excerpt.stream, tasks=tasks), peer=peer, settings=settings, seeds=seeds
-    )
-    return [line for result in prequential(setup) for line in result.records]
+    results = prequential(replace(excerpt.stream, tasks=tasks), name, settings, seeds)
+    return [line for result in results for line in result.records]

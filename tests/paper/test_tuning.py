@@ -298,7 +298,7 @@ def test_without_optuna_the_error_names_the_extra(storage, monkeypatch):
 # Where it looks
 
 
-@pytest.mark.parametrize("name", registry.LEARNERS)
+@pytest.mark.parametrize("name", registry.LEARNERS.names())
 def test_every_learner_has_something_to_search_that_holds_its_default(name):
     config = registry.configure(name)
     space = space_for(config)
@@ -307,7 +307,9 @@ def test_every_learner_has_something_to_search_that_holds_its_default(name):
 
 
 def test_every_space_is_some_learners():
-    known = {item.name for entry in registry.LEARNERS.values() for item in fields(entry.config)}
+    known = {
+        item.name for entry in registry.LEARNERS.all().values() for item in fields(entry.config)
+    }
     assert known >= set(SPACES)
 
 
@@ -359,7 +361,7 @@ def spec(learner, **settings):
     return TuningSpec(stream="synthetic", learner=learner, settings=STREAM | kept)
 
 
-@pytest.mark.parametrize("name", registry.LEARNERS)
+@pytest.mark.parametrize("name", registry.LEARNERS.names())
 def test_every_learner_can_be_built_from_numbers_that_come_later(name):
     """No branch in Python may hang on a number that tuning moves."""
     tuned = spec(name, horizon=4, meta_iterations=2)  # little to trace
