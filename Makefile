@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint format golden docs stubs shapes kill estimators bench bench-full clean
+.PHONY: install demo reproduce test lint format golden docs stubs shapes kill estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -18,6 +18,9 @@ demo: install
 	$(BIN)/fairsaoml run synthetic --set constraints=none --out runs/demo/unconstrained --force
 	$(BIN)/fairsaoml report runs/demo/live runs/demo/paper runs/demo/unconstrained \
 		--out runs/demo/report.html --picture runs/demo/picture.svg
+
+reproduce: install  ## the paper's figures and tables into runs/paper; the same command continues
+	$(BIN)/python -m paper reproduce all --seeds 10
 
 test: install lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile

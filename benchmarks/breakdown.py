@@ -12,8 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from paper.drawing.bars import Bar, bars
-from paper.drawing.index import style_sheet
+from paper.drawing.comparisons import Bar, draw_bars
 
 from benchmarks.measure import taking_turns
 from benchmarks.workload import LARGE, SMALL, Game, Size, round_key
@@ -117,12 +116,11 @@ def main() -> None:
         for bar in columns[name]:
             print(f"{name:6} {bar.name:34} {bar.words}")
     if sys.argv[1:]:
-        drawn = bars(
+        drawn = draw_bars(
             "Where the time of a round of fairsaoml-live goes",
             "Milliseconds of the round's pieces, small and large.",
             columns,
             "ms",
-            alone=style_sheet(),
         )
         write_text(Path(sys.argv[1]), drawn + "\n")
 

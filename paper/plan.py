@@ -18,7 +18,7 @@ from fairsaoml.compare.engine import Job
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.learners import registry
 from fairsaoml.runs.spec import RunSpec
-from paper.tuned_settings import settings_for
+from paper.settings import settings_for
 
 __all__ = [
     "BASES",
@@ -41,7 +41,7 @@ __all__ = [
 
 STREAMS = ("movielens", "stop-and-frisk:BMS", "stop-and-frisk:RQS")
 PAPER = ("fairsaoml", "mask-ftml", "fair-fml", "fair-aogd", "fair-glc", "aod", "cbce")
-OURS = ("fairsaoml-live", "fairsaoml-newton")  # beyond the paper; any further one goes here
+OURS = ("fairsaoml-live", "fairsaoml-newton")  # beyond the paper
 LEARNERS = (*OURS, *PAPER)
 SEEDS = 10
 COVER = {"horizon": 18, "base": 2, "round": 5}  # figure 1: all intervals, and C_5 among them
@@ -51,7 +51,7 @@ LONGEST_NAME = 60
 
 
 class Variant(NamedTuple):
-    """A line of a figure, a row of a table: a learner, and what is changed about it."""
+    """A line of a figure or a row of a table: a learner, and the settings that are changed."""
 
     label: str
     learner: str
@@ -59,14 +59,14 @@ class Variant(NamedTuple):
 
 
 class Exhibit(NamedTuple):
-    """A figure or a table: what it shows, in words and as variants; on every stream."""
+    """A figure or a table: what it shows, in words and as variants; each on every stream."""
 
     name: str
     title: str
     caption: str
     variants: Sequence[Variant] = ()
     narrowed: bool = False  # whether `--learners` chooses among its variants
-    played: bool = False  # whether its variants are runs, kept in folders
+    has_runs: bool = False  # whether its variants are runs, kept in folders
     table: str = ""  # the name of its table, where that is not its own
 
     @property
@@ -76,8 +76,8 @@ class Exhibit(NamedTuple):
 
 EVERYONE = tuple(Variant(name, name) for name in LEARNERS)
 EXHIBITS: dict[str, Exhibit] = {
-    found.name: found
-    for found in (
+    exhibit.name: exhibit
+    for exhibit in (
         Exhibit(
             "figure-1",
             "Figure 1: intervals of the adaptive geometric cover",
@@ -95,7 +95,7 @@ EXHIBITS: dict[str, Exhibit] = {
             "not smoothed.",
             EVERYONE,
             narrowed=True,
-            played=True,
+            has_runs=True,
             table="quality",
         ),
         Exhibit(
@@ -109,7 +109,7 @@ EXHIBITS: dict[str, Exhibit] = {
                 Variant("no weights", "fairsaoml", {"combiner": "uniform"}),
                 Variant("no base learner", "fairsaoml", {"inner_steps": 0}),
             ),
-            played=True,
+            has_runs=True,
         ),
         Exhibit(
             "base",
@@ -117,7 +117,7 @@ EXHIBITS: dict[str, Exhibit] = {
             "The paper's learner with intervals of lengths base^k. Last ten rounds of each "
             "domain, pooled over rounds and seeds; whiskers: ± the standard deviation over seeds.",
             tuple(Variant(f"base {base}", "fairsaoml", {"base": base}) for base in BASES),
-            played=True,
+            has_runs=True,
         ),
         Exhibit(
             "runtime",
@@ -141,7 +141,7 @@ EXHIBITS: dict[str, Exhibit] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How much of the evaluation to do; the default is all of it."""
+    """How much of the evaluation to do; by default all of it."""
 
     streams: Sequence[str] = STREAMS
     learners: Sequence[str] = LEARNERS
@@ -149,7 +149,7 @@ class Choice:
     settings: Mapping[str, Any] = field(default_factory=dict)  # for whoever takes them
 
     def options(self) -> list[str]:
-        """What the command is told besides the exhibit's name.
+        """Return the options of the command.
 
         >>> Choice(seeds=2, streams=["synthetic"]).options()
         ['--streams', 'synthetic', '--seeds', '2']
@@ -167,23 +167,23 @@ class Choice:
         return words
 
     def variants(self, exhibit: Exhibit) -> list[Variant]:
-        """An exhibit's variants, among the learners that were chosen."""
+        """Return an exhibit's variants, of the chosen learners."""
         if not exhibit.narrowed:
             return list(exhibit.variants)
         return [Variant(name, name) for name in self.learners]
 
 
 def exhibit(name: str) -> Exhibit:
-    """An exhibit by name; an unknown one is an error that says which was meant."""
+    """Return an exhibit by name; ConfigError with the closest name if there is none."""
     if name not in EXHIBITS:
         raise ConfigError(f"unknown exhibit {name!r}; {closest(name, ['all', *EXHIBITS])}")
     return EXHIBITS[name]
 
 
 def spec_of(variant: Variant, stream: str, choice: Choice, *, tuned: bool = True) -> RunSpec:
-    """The run behind a variant on a stream: tuned settings, then the variant's own changes.
+    """Return the run of a variant on a stream: tuned settings, then the variant's changes.
 
-    A setting that is its learner's default is left out: then `base 2` is the plain learner's run.
+    A setting that is the learner's default is left out: `base 2` is the plain learner's run.
 
     >>> uneven = {"combiner": "ada-normal-hedge", "inner_steps": 0}
     >>> spec = spec_of(Variant("uneven", "fairsaoml", uneven), "synthetic", Choice(seeds=2))
@@ -211,7 +211,7 @@ def _planned(stream: str, learners: Sequence[str], settings: str, seeds: int) ->
 
 
 def folder_of(spec: RunSpec, out: Path) -> Path:
-    """Where a run is kept: names to read, and a hash of everything that makes it what it is.
+    """Return where a run is kept: readable names, and a hash of its whole spec.
 
     >>> spec = RunSpec(stream="stop-and-frisk:BMS", learner="aod", seeds=(0,))
     >>> folder_of(spec, Path("paper")).as_posix().rpartition("-")[0]
@@ -225,19 +225,19 @@ def folder_of(spec: RunSpec, out: Path) -> Path:
 
 
 def digest(spec: RunSpec) -> str:
-    """A short hash of a spec with the learner's settings written out, defaults included."""
-    whole = registry.configure(spec.learner, spec.learner_settings).to_dict()
-    content = {**asdict(spec), "learner_settings": whole}
+    """Return a short hash of a spec, with all settings of the learner, defaults included."""
+    settings = registry.configure(spec.learner, spec.learner_settings).to_dict()
+    content = {**asdict(spec), "learner_settings": settings}
     written = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(written.encode()).hexdigest()[:8]
 
 
 def jobs_of(exhibits: Sequence[Exhibit], choice: Choice, out: Path) -> list[Job]:
-    """The runs that some exhibits need, each once."""
+    """Return the runs that some exhibits need, each once."""
     specs = [
         spec_of(variant, stream, choice)
         for exhibit in exhibits
-        if exhibit.played
+        if exhibit.has_runs
         for stream in choice.streams
         for variant in choice.variants(exhibit)
     ]

@@ -1,7 +1,8 @@
-"""From the plan of the evaluation to its figures and tables: play what is missing, then draw."""
+"""From the plan of the evaluation to its figures and tables: run what is missing, then draw."""
 
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from fairsaoml.core import intervals
 from fairsaoml.files import read_json, write_json, write_text
 from fairsaoml.report.reading import Run, read_run
 from fairsaoml.runs.events import OnEvent
-from paper.drawing.bars import Bar, Dot, bars, dots
-from paper.drawing.figures import Column, Line, by_round, geometric_cover
-from paper.drawing.index import Piece, index_page, style_sheet
+from paper.drawing.by_round import Column, Line, draw_by_round
+from paper.drawing.comparisons import Bar, Dot, draw_bars, draw_dots
+from paper.drawing.cover import geometric_cover
+from paper.drawing.index import Section, index_page
+from paper.drawing.style import EDGE, STROKES
 from paper.plan import (
     BASES,
     BOUND_LENGTHS,
@@ -26,9 +29,9 @@ from paper.plan import (
     jobs_of,
     spec_of,
 )
-from paper.quality import DETAILS, Row, peers_of, quality, quality_text, table
 from paper.runtime import measured, timing_file
-from paper.tuned_settings import is_tuned
+from paper.settings import is_tuned
+from paper.tables import DETAILS, Row, alternatives_on, quality, quality_text, table
 
 __all__ = ["reproduce"]
 
@@ -49,10 +52,21 @@ def reproduce(
     on_event: OnEvent = lambda event: None,
     say: Say = lambda words: None,
 ) -> Path:
-    """Play the runs that some exhibits need, draw them, and write the page that shows all.
+    """Do the runs that some exhibits need, draw these, and write the page that shows all.
 
-    Runs, measured times and drawn files lie under `out`; what is there is not done again, unless
-    forced. Returns the page's path.
+    Args:
+        exhibits: what to draw.
+        choice: the streams, learners, seeds and settings.
+        out: the folder for runs, measured times, figures and tables. What is there is kept.
+        engine: "local", or "dask".
+        workers: how many runs at a time.
+        address: of the Dask scheduler.
+        force: run and measure again what is there.
+        on_event: is called with the events of the runs.
+        say: is called with a line of words for each step.
+
+    Returns:
+        The path of the page.
     """
     run_all(
         jobs_of(exhibits, choice, out),
@@ -62,41 +76,40 @@ def reproduce(
         force=force,
         on_event=on_event,
     )
-    drawer = Drawer(choice, out, force, say)
+    evaluation = Evaluation(choice, out, force, say)
     for exhibit in exhibits:
         say(f"{exhibit.name}: {exhibit.title}")
-        DRAWN[exhibit.name](drawer, exhibit)
+        DRAW[exhibit.name](evaluation, exhibit)
     return write_index(out)
 
 
-class Drawer:
-    """What the drawing of every exhibit needs; a run that several show is read once."""
+class Evaluation:
+    """What the drawing of every exhibit needs; a run that several exhibits show is read once."""
 
     def __init__(self, choice: Choice, out: Path, force: bool, say: Say) -> None:
         self.choice, self.out, self.force, self.say = choice, out, force, say
         self._runs: dict[Path, Run] = {}
 
     def run(self, variant: Variant, stream: str) -> Run:
-        """The finished run behind a variant on a stream."""
+        """Return the finished run of a variant on a stream."""
         folder = folder_of(spec_of(variant, stream, self.choice), self.out)
         if folder not in self._runs:
             self._runs[folder] = read_run(folder)
         return self._runs[folder]
 
     def rows(self, exhibit: Exhibit, stream: str) -> list[Row]:
+        """Return the finished runs of an exhibit on a stream, as rows of a table."""
+        variants = self.choice.variants(exhibit)
+        kinds = ["ours" if variant.learner in OURS else "paper" for variant in variants]
         return [
-            Row(
-                variant.label,
-                "ours" if variant.learner in OURS else "paper",
-                self.run(variant, stream),
-            )
-            for variant in self.choice.variants(exhibit)
+            Row(variant.label, kind, self.run(variant, stream))
+            for variant, kind in zip(variants, kinds, strict=True)
         ]
 
     def keep(self, exhibit: Exhibit, data: Any, *, picture: str = "", text: str = "") -> None:
         """Write an exhibit's files: the numbers always, picture and tables if there are any."""
         options = self.choice.options() if exhibit.variants else []
-        command = shlex.join(["fairsaoml", "reproduce", exhibit.name, *options])
+        command = shlex.join(["python", "-m", "paper", "reproduce", exhibit.name, *options])
         figures, tables = self.out / "figures", self.out / "tables"
         for folder in (figures, tables):
             folder.mkdir(parents=True, exist_ok=True)
@@ -113,19 +126,19 @@ class Drawer:
         )
 
 
-def _cover(drawer: Drawer, exhibit: Exhibit) -> None:
-    drawer.keep(
+def _cover(evaluation: Evaluation, exhibit: Exhibit) -> None:
+    evaluation.keep(
         exhibit,
         {**COVER, "levels": intervals.cover(COVER["horizon"], COVER["base"])},
-        picture=geometric_cover(**COVER, alone=style_sheet()),
+        picture=geometric_cover(**COVER),
     )
 
 
-def _by_round(drawer: Drawer, exhibit: Exhibit, *, everyone: bool) -> None:
+def _by_round(evaluation: Evaluation, exhibit: Exhibit, *, everyone: bool) -> None:
     """Figure 3, and the ablation in the same form."""
-    columns, found = [], {}
-    for stream in drawer.choice.streams:
-        rows = drawer.rows(exhibit, stream)
+    columns, figures = [], {}
+    for stream in evaluation.choice.streams:
+        rows = evaluation.rows(exhibit, stream)
         weights = [row.run for row in rows if row.label == "fairsaoml"]
         columns.append(
             Column(
@@ -134,63 +147,55 @@ def _by_round(drawer: Drawer, exhibit: Exhibit, *, everyone: bool) -> None:
                 weights[0] if weights else None,
             )
         )
-        peers = peers_of(stream, drawer.out / "peers") if everyone else []
-        found[stream] = quality([*rows, *peers])
-    learners = {variant.learner for variant in drawer.choice.variants(exhibit)}
-    drawer.keep(
+        others = alternatives_on(stream, evaluation.out / "peers") if everyone else []
+        figures[stream] = quality([*rows, *others])
+    learners = {variant.learner for variant in evaluation.choice.variants(exhibit)}
+    evaluation.keep(
         exhibit,
-        found,
-        picture=by_round(exhibit.title, columns, alone=style_sheet()),
-        text=quality_text(found, seen=any(map(is_tuned, learners))),
+        figures,
+        picture=draw_by_round(exhibit.title, columns),
+        text=quality_text(figures, seen=any(map(is_tuned, learners))),
     )
 
 
-def _base(drawer: Drawer, exhibit: Exhibit) -> None:
+def _base(evaluation: Evaluation, exhibit: Exhibit) -> None:
     measures = {"Accuracy": "accuracy", "DP": "dp_ratio", "EO": "eo_ratio"}
-    columns, found = {}, {}
-    for stream in drawer.choice.streams:
-        rows = quality(drawer.rows(exhibit, stream))
-        found[stream] = rows
+    columns, figures = {}, {}
+    for stream in evaluation.choice.streams:
+        rows = figures[stream] = quality(evaluation.rows(exhibit, stream))
         ends = [[block for block in row["blocks"] if block["end"]] for row in rows]
-        names = [block["domain"] for block in ends[0]]
+        # By domain, the block of each base.
+        domains = {blocks[0]["domain"]: blocks for blocks in zip(*ends, strict=True)}
         columns[stream] = {
             title: {
-                name: [_dot(of_base[at]["figures"][key]) for of_base in ends]
-                for at, name in enumerate(names)
+                domain: [Dot(**block["figures"][measure]) for block in blocks]
+                for domain, blocks in domains.items()
             }
-            for title, key in measures.items()
+            for title, measure in measures.items()
         }
-    drawer.keep(
+    evaluation.keep(
         exhibit,
-        found,
-        picture=dots(
-            exhibit.title,
-            exhibit.caption,
-            columns,
-            [str(base) for base in BASES],
-            "base",
-            alone=style_sheet(),
+        figures,
+        picture=draw_dots(
+            exhibit.title, exhibit.caption, columns, [str(base) for base in BASES], "base"
         ),
-        text=quality_text(found, seen=is_tuned("fairsaoml")),
+        text=quality_text(figures, seen=is_tuned("fairsaoml")),
     )
 
 
-def _dot(figure: dict[str, float | None]) -> Dot:
-    return Dot(figure["pooled"], figure["spread"])
-
-
-def _runtime(drawer: Drawer, exhibit: Exhibit) -> None:
-    """Measured here and now, one after another: nobody else of ours is playing."""
-    plain = Choice(seeds=1, settings=drawer.choice.settings, learners=drawer.choice.learners)
-    variants = drawer.choice.variants(exhibit)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for stream in drawer.choice.streams:
+def _runtime(evaluation: Evaluation, exhibit: Exhibit) -> None:
+    """Measured here and now, one after another: no other run is going on."""
+    plain = replace(evaluation.choice, seeds=1)
+    variants = evaluation.choice.variants(exhibit)
+    timings: dict[str, list[dict[str, Any]]] = {}
+    for stream in evaluation.choice.streams:
         for variant in variants:
             spec = spec_of(variant, stream, plain, tuned=False)
-            file = timing_file(spec, drawer.out)
-            if drawer.force or not file.exists():
-                drawer.say(f"timing {variant.label} on {stream}")
-            found.setdefault(stream, []).append(measured(spec, file, force=drawer.force))
+            file = timing_file(spec, evaluation.out)
+            if evaluation.force or not file.exists():
+                evaluation.say(f"timing {variant.label} on {stream}")
+            timings.setdefault(stream, []).append(measured(spec, file, force=evaluation.force))
+    colours = {name: stroke.colour for name, stroke in zip(FRONT, STROKES, strict=False)}
     columns = {
         stream: [
             Bar(
@@ -199,22 +204,22 @@ def _runtime(drawer: Drawer, exhibit: Exhibit) -> None:
                 low=entry["quartiles"][0] * 1e3,
                 high=entry["quartiles"][1] * 1e3,
                 words=_digits(entry["median"] * 1e3),
-                style=f"hue-{FRONT.index(entry['learner'])}" if entry["learner"] in FRONT else "",
+                colour=colours.get(entry["learner"], EDGE),
             )
             for entry in entries
         ]
-        for stream, entries in found.items()
+        for stream, entries in timings.items()
     }
-    drawer.keep(
+    evaluation.keep(
         exhibit,
-        found,
-        picture=bars(exhibit.title, exhibit.caption, columns, "milliseconds", alone=style_sheet()),
-        text=_runtime_text(found),
+        timings,
+        picture=draw_bars(exhibit.title, exhibit.caption, columns, "milliseconds"),
+        text=_runtime_text(timings),
     )
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, as people write them.
+    """Three significant digits, without an exponent.
 
     >>> _digits(4.2261), _digits(61.2), _digits(1234.5)
     ('4.23', '61.2', '1234')
@@ -222,14 +227,14 @@ def _digits(value: float) -> str:
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
-def _runtime_text(found: dict[str, list[dict[str, Any]]]) -> str:
-    head = ["", *(f"{stream}, ms a round" for stream in found)]
-    head += [f"{stream}, first round, s" for stream in found]
+def _runtime_text(timings: dict[str, list[dict[str, Any]]]) -> str:
+    head = ["", *(f"{stream}, ms a round" for stream in timings)]
+    head += [f"{stream}, first round, s" for stream in timings]
     rows = []
-    for at, entry in enumerate(next(iter(found.values()))):
-        own = [entries[at] for entries in found.values()]
-        cells = [_digits(one["median"] * 1e3) for one in own]
-        rows.append([entry["learner"], *cells, *(_digits(one["first"]) for one in own)])
+    for entries in zip(*timings.values(), strict=True):  # of one learner, by stream
+        medians = [_digits(entry["median"] * 1e3) for entry in entries]
+        firsts = [_digits(entry["first"]) for entry in entries]
+        rows.append([entries[0]["learner"], *medians, *firsts])
     note = (
         "The first round compiles the learner's program, or finds it in the cache of compiled "
         "programs; it is paid once for each padded number of rows."
@@ -237,11 +242,11 @@ def _runtime_text(found: dict[str, list[dict[str, Any]]]) -> str:
     return f"{table(head, rows)}\n\n{note}\n"
 
 
-def _bounds(drawer: Drawer, exhibit: Exhibit) -> None:
-    from paper.theory import bounds_table, measure_bounds
+def _bounds(evaluation: Evaluation, exhibit: Exhibit) -> None:
+    from paper.bounds import bounds_table, measure_bounds
 
-    choice, folder = drawer.choice, drawer.out / "bounds"
-    if drawer.force:
+    choice, folder = evaluation.choice, evaluation.out / "bounds"
+    if evaluation.force:
         for kept in folder.glob("*.json"):
             kept.unlink()
     data = measure_bounds(
@@ -249,15 +254,15 @@ def _bounds(drawer: Drawer, exhibit: Exhibit) -> None:
         lengths=list(BOUND_LENGTHS),
         seeds=list(range(choice.seeds)),
         folder=folder,
-        on_progress=drawer.say,
+        on_progress=evaluation.say,
     )
-    drawer.keep(exhibit, data, text=bounds_table(data))
+    evaluation.keep(exhibit, data, text=bounds_table(data))
 
 
-DRAWN: dict[str, Callable[[Drawer, Exhibit], None]] = {
+DRAW: dict[str, Callable[[Evaluation, Exhibit], None]] = {
     "figure-1": _cover,
-    "figure-3": lambda drawer, exhibit: _by_round(drawer, exhibit, everyone=True),
-    "ablation": lambda drawer, exhibit: _by_round(drawer, exhibit, everyone=False),
+    "figure-3": lambda evaluation, exhibit: _by_round(evaluation, exhibit, everyone=True),
+    "ablation": lambda evaluation, exhibit: _by_round(evaluation, exhibit, everyone=False),
     "base": _base,
     "runtime": _runtime,
     "bounds": _bounds,
@@ -265,20 +270,20 @@ DRAWN: dict[str, Callable[[Drawer, Exhibit], None]] = {
 
 
 def write_index(out: Path) -> Path:
-    """The page of everything that was drawn so far, today or before."""
-    pieces = []
+    """Write the page of everything that was drawn so far, by this call or before."""
+    sections = []
     for exhibit in EXHIBITS.values():
         numbers = out / "tables" / f"{exhibit.table_name}.json"
         if not numbers.exists():
             continue
         text, _, details = _text(out / "tables" / f"{exhibit.table_name}.md").partition(DETAILS)
-        pieces.append(
-            Piece(
+        sections.append(
+            Section(
                 name=exhibit.name,
                 title=exhibit.title,
                 caption=exhibit.caption,
                 command=read_json(numbers)["command"],
-                picture=_text(out / "figures" / f"{exhibit.name}.svg"),
+                figure=_text(out / "figures" / f"{exhibit.name}.svg"),
                 text=text.partition("`\n\n")[2],  # its head says what the page says already
                 details=details,
             )
@@ -290,7 +295,7 @@ def write_index(out: Path) -> Path:
             "The paper's evaluation, repeated",
             "Every round is scored with what was learned before it, and only then learned from. "
             "DP and EO compare how groups are treated: 1 is equal, 0.8 the 80 % rule.",
-            pieces,
+            sections,
         ),
     )
     return page

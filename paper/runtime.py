@@ -1,7 +1,7 @@
 """How long a round takes: measured by itself, one process at a time, one seed, few rounds.
 
-Runs that fill figures share the machine with one another, and their seeds play together; their
-times say how long the evaluation took, not how long a learner takes.
+The runs of figures share the machine with one another, and their seeds run together; their times
+say how long the evaluation took, not how long a learner takes.
 """
 
 import time
@@ -25,27 +25,36 @@ ROUNDS = 24  # that are; with the warm-up they lie in every stream's first domai
 
 
 def timing_file(spec: RunSpec, out: Path) -> Path:
-    """Where a measurement is kept."""
+    """Return where a measurement is kept."""
     stream = Path(spec.stream).name.replace(":", "-")
     return out / "runtime" / stream / f"{spec.learner}-{digest(spec)}.json"
 
 
 def measured(spec: RunSpec, file: Path, *, force: bool = False) -> dict[str, Any]:
-    """Seconds of a round in steady state, quartiles with it; measured once and kept in `file`.
+    """Measure the seconds of a round, once; the result is kept in `file`.
 
-    `first` is the first round's: it compiles, or finds the program in the cache of compiled ones.
+    Args:
+        spec: what to run.
+        file: where the result is kept.
+        force: measure again.
+
+    Returns:
+        The median and the quartiles of rounds in steady state. `first` is the first round's time:
+        it compiles, or reads the program from the cache of compiled ones.
+
+    Raises:
+        RunError: the stream is too short.
     """
     if file.exists() and not force:
         return read_json(file)
     use_cache()
     one_thread()
     begun = time.perf_counter()
-    game = Setup.of(spec)
+    setup = Setup.of(spec)
+    results = prequential(setup.stream, setup.learner, setup.problem, spec.seeds)
     rounds = [
-        played.records[0]["seconds"] * len(spec.seeds)
-        for played in islice(
-            prequential(game.stream, game.learner, game.problem, spec.seeds), WARM_UP + ROUNDS
-        )
+        result.records[0]["seconds"] * len(spec.seeds)
+        for result in islice(results, WARM_UP + ROUNDS)
     ]
     steady = rounds[WARM_UP:]
     if len(steady) < 2:
@@ -53,7 +62,7 @@ def measured(spec: RunSpec, file: Path, *, force: bool = False) -> dict[str, Any
             f"expected at least {WARM_UP + 2} rounds in {spec.stream} to time, got {len(rounds)}"
         )
     low, _, high = quantiles(steady, n=4)
-    found = {
+    timing = {
         "learner": spec.learner,
         "stream": spec.stream,
         "command": spec.command,
@@ -64,5 +73,5 @@ def measured(spec: RunSpec, file: Path, *, force: bool = False) -> dict[str, Any
         "whole": time.perf_counter() - begun,
     }
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_json(file, found)
+    write_json(file, timing)
     return read_json(file)

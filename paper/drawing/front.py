@@ -1,108 +1,83 @@
-"""The front of a tuning as a picture: how accurate against how fair, a mark for each trial."""
+"""The result of a search as a picture: accuracy against fairness, a mark for each trial."""
 
-from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Mapping
 from typing import Any
 
-from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.svg import Frame, drawing, text, ticks
+from matplotlib.axes import Axes
+
+from paper.drawing.style import GROUND, INK, SOFT, STROKES, figure_of, styled, to_svg, write
 
 __all__ = ["draw_front"]
 
-WIDTH, HEIGHT = 640.0, 420.0
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 16.0, 66.0, 44.0
-ROOM = 0.02  # of accuracy, at least, to either side of the marks
+WIDTH, HEIGHT = 680.0, 460.0
+ROOM = 0.02  # of accuracy, to either side of the marks
 NAMED = 2  # streams that a line has room for
-SMALL, LARGE = 3.0, 6.0  # marks
-BESIDE = 150.0  # room for a name, before the next
-LAYERS = {"tried": "hue-7", "front": "hue-0", "default": "hue-1", "chosen": "hue-2"}
+FRONT, DEFAULT, CHOSEN, OTHER = (STROKES[at].colour for at in (0, 1, 2, 7))
 
 
-def draw_front(result: Mapping[str, Any]) -> Markup:
-    """The trials of a `trials.json` as an SVG picture that stands alone.
-
-    Each mark carries its trial and settings as a title, for whoever points at it.
-    """
-    trials = result["trials"]
-    best = sorted((t for t in trials if t["on_front"]), key=lambda t: t["accuracy"])
+@styled
+def draw_front(result: Mapping[str, Any]) -> str:
+    """Draw the trials of a `trials.json` as SVG; a mark shows its settings under a pointer."""
+    trials, learner = result["trials"], result["learner"]
+    front = sorted((t for t in trials if t["on_front"]), key=lambda trial: trial["accuracy"])
     chosen = next(t for t in trials if t["trial"] == result["chosen"]["trial"])
-    frame = Frame(
-        left=LEFT,
-        top=TOP,
-        width=WIDTH - LEFT - RIGHT,
-        height=HEIGHT - TOP - BOTTOM,
-        x_range=_reach([trial["accuracy"] for trial in trials]),
-        y_range=(0.0, 1.0),
-    )
     streams = list(chosen["streams"])
     seen = " and ".join(streams) if len(streams) <= NAMED else f"{len(streams)} streams"
-    return drawing(
-        WIDTH,
-        HEIGHT,
-        f"Tuning {result['learner']} on {result['stream']}: accuracy against fairness",
-        f"{len(trials)} trials, {len(best)} of them on the front. Chosen: trial "
+    accuracies = [trial["accuracy"] for trial in trials]
+    figure = figure_of(WIDTH, HEIGHT)
+    axes = figure.add_subplot(
+        xlim=(min(accuracies) - ROOM, max(accuracies) + ROOM),
+        ylim=(-0.02, 1.03),
+        xlabel="accuracy",
+        ylabel="worst of DP and EO ratio",
+    )
+    axes.set_title(
+        f"{learner} tuned on {', '.join(result['stream'].split(','))}", pad=42, gid="title"
+    )
+    write(axes, f"{len(trials)} trials; mean of {seen}", (0, 1), (0, 26), color=SOFT)
+    axes.axhline(result["goal"], color=INK, linewidth=1.4, zorder=1.5)
+    goal = (0.0, result["goal"])
+    write(axes, f"fair enough: {goal[1]:g}", goal, (4, -13), axes.get_yaxis_transform(), color=SOFT)
+    # The edge of what was reached: from each trial of the front straight to the next.
+    corners = [(axes.get_xlim()[0], front[0]["ratio"])]
+    for trial in front:
+        corners += [(corners[-1][0], trial["ratio"]), (trial["accuracy"], trial["ratio"])]
+    corners.append((corners[-1][0], axes.get_ylim()[0]))
+    axes.plot(*zip(*corners, strict=True), color=FRONT, gid="front")
+    for trial in trials:
+        _mark(axes, trial, colour=FRONT if trial["on_front"] else OTHER)
+    named = [("chosen", chosen, CHOSEN)]
+    named += [("default", t, DEFAULT) for t in trials if t["is_default"] and t is not chosen]
+    for place, (name, trial, colour) in enumerate(named):
+        # A ring, and its name in the line above, where no mark can be.
+        _mark(axes, trial, colour=colour, ring=True)
+        words = f"{name}: {trial['accuracy']:.3f}, {trial['ratio']:.2f}"
+        style = {"color": colour, "weight": "bold", "ha": "right", "gid": "name"}
+        write(axes, words, (1.0 - 0.27 * place, 1), (0, 8), **style)
+    return to_svg(
+        figure,
+        f"Tuning {learner} on {result['stream']}: accuracy against fairness",
+        f"{len(trials)} trials, {len(front)} of them on the front. Chosen: trial "
         f"{chosen['trial']}, accuracy {chosen['accuracy']:.3f}, ratio {chosen['ratio']:.2f}.",
-        text(
-            0, 12, f"{result['learner']} tuned on {', '.join(result['stream'].split(','))}", "title"
-        ),
-        text(0, 30, f"{len(trials)} trials; mean of {seen}", "note"),
-        _scenery(frame, result["goal"]),
-        *(_mark(frame, trial, "tried", SMALL) for trial in trials if not trial["on_front"]),
-        _staircase(frame, best),
-        *(_mark(frame, trial, "front", SMALL) for trial in best),
-        *(
-            _named(frame, trial, "default", frame.right - BESIDE)
-            for trial in trials
-            if trial["is_default"] and trial is not chosen
-        ),
-        _named(frame, chosen, "chosen", frame.right),
-        class_="chart",
-        alone=(files("fairsaoml.report") / "assets" / "chart.css").read_text(encoding="utf-8"),
+        hints={f"trial {trial['trial']}": _hint(trial) for trial in trials},
     )
 
 
-def _reach(values: Sequence[float]) -> tuple[float, float]:
-    return min(values) - ROOM, max(values) + ROOM
+def _mark(axes: Axes, trial: Mapping[str, Any], *, colour: str, ring: bool = False) -> None:
+    axes.plot(
+        trial["accuracy"],
+        trial["ratio"],
+        marker="o",
+        markersize=12 if ring else 6,
+        markerfacecolor=GROUND if ring else colour,
+        markeredgecolor=colour,
+        markeredgewidth=1.8 if ring else 0,
+        zorder=4 if ring else 3,
+        clip_on=False,
+        gid=f"trial {trial['trial']}",
+    )
 
 
-def _scenery(frame: Frame, goal: float) -> Markup:
-    parts = []
-    for value in ticks(*frame.y_range, 5):
-        y = frame.y(value)
-        parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
-        parts.append(text(frame.left - 8, y + 4, f"{value:.1f}", anchor="end"))
-    for value in ticks(*frame.x_range, 6):
-        parts.append(text(frame.x(value), frame.bottom + 16, f"{value:g}", anchor="middle"))
-    y = frame.y(goal)
-    parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule"))
-    parts.append(text(frame.left + 4, y + 15, f"fair enough: {goal:g}", "note"))
-    middle = (frame.left + frame.right) / 2
-    parts.append(text(middle, frame.bottom + 34, "accuracy", "note", "middle"))
-    parts.append(text(0, frame.top - 12, "worst of DP and EO ratio", "note"))
-    return join(*parts)
-
-
-def _staircase(frame: Frame, best: Sequence[Mapping[str, Any]]) -> Markup:
-    """The edge of what was reached: from each trial of the front straight to the next."""
-    corners: list[str] = []
-    for trial in best:
-        x, y = number(frame.x(trial["accuracy"])), number(frame.y(trial["ratio"]))
-        corners.append(f"V{y}H{x}" if corners else f"M{number(frame.left)} {y}H{x}")
-    path = "".join(corners) + f"V{number(frame.bottom)}"
-    return element("path", d=path, class_=f"line {LAYERS['front']}")
-
-
-def _mark(frame: Frame, trial: Mapping[str, Any], layer: str, radius: float) -> Markup:
+def _hint(trial: Mapping[str, Any]) -> str:
     settings = ", ".join(f"{key}={value}" for key, value in trial["settings"].items())
-    words = f"trial {trial['trial']}: {trial['accuracy']:.3f}, {trial['ratio']:.2f}; {settings}"
-    x, y = frame.x(trial["accuracy"]), frame.y(trial["ratio"])
-    style = "dot" if radius == SMALL else "mark"
-    shown = element("title", words)
-    return element("circle", shown, cx=x, cy=y, r=radius, class_=f"{style} {LAYERS[layer]}")
-
-
-def _named(frame: Frame, trial: Mapping[str, Any], layer: str, place: float) -> Markup:
-    """A trial that is spoken of: a ring, and its name in the line above, where no mark can be."""
-    words = f"{layer}: {trial['accuracy']:.3f}, {trial['ratio']:.2f}"
-    name = text(place, frame.top - 12, words, f"name {LAYERS[layer]}", "end")
-    return join(_mark(frame, trial, layer, LARGE), name)
+    return f"trial {trial['trial']}: {trial['accuracy']:.3f}, {trial['ratio']:.2f}; {settings}"

@@ -3,51 +3,59 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairsaoml.report.markdown import to_markup
+from markdown_it import MarkdownIt
+
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.page import asset, page
 
-__all__ = ["Piece", "index_page", "style_sheet"]
+__all__ = ["Section", "index_page", "to_html"]
 
 
-class Piece(NamedTuple):
-    """A figure, a table or both: drawn already, the text in Markdown."""
+class Section(NamedTuple):
+    """A figure, a table or both: the figure as SVG, the rest in Markdown."""
 
     name: str
     title: str
     caption: str
     command: str
-    picture: str = ""
+    figure: str = ""
     text: str = ""
     details: str = ""  # folded away
 
 
-def style_sheet() -> str:
-    """The styles of a figure that stands alone."""
-    return asset("chart.css") + asset("paper.css")
-
-
-def index_page(title: str, lead: str, pieces: Sequence[Piece]) -> str:
-    """One self-contained page."""
-    sections = [_section(piece) for piece in pieces]
-    contents = [element("li", element("a", piece.title, href=f"#{piece.name}")) for piece in pieces]
+def index_page(title: str, lead: str, sections: Sequence[Section]) -> str:
+    """Return one self-contained HTML page."""
+    contents = [element("li", element("a", one.title, href=f"#{one.name}")) for one in sections]
     main = element(
         "main",
         element("header", element("h1", title), element("p", lead, class_="lead")),
         element("ul", *contents),
-        *sections,
+        *map(_section, sections),
     )
-    return page(title, style_sheet() + asset("page.css"), main)
+    return page(title, asset("chart.css") + asset("page.css"), main)
 
 
-def _section(piece: Piece) -> Markup:
-    parts: list[str] = [element("h2", piece.title), element("p", piece.caption, class_="aside")]
-    parts.append(element("pre", element("code", piece.command)))
-    if piece.picture:
-        # Drawn by this package: markup already. A wide picture scrolls on a narrow screen.
-        parts.append(element("div", Markup(piece.picture), class_="scroll"))
-    if piece.text:
-        parts.append(to_markup(piece.text))
-    if piece.details:
-        parts.append(element("details", element("summary", "In detail"), to_markup(piece.details)))
-    return element("section", *parts, id=piece.name)
+def to_html(markdown: str) -> Markup:
+    """Return Markdown as HTML, with tables that scroll on a narrow screen.
+
+    >>> to_html("Some `code`, <b>no HTML</b>.")
+    '<p>Some <code>code</code>, &lt;b&gt;no HTML&lt;/b&gt;.</p>\\n'
+    """
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    reader.add_render_rule("table_open", lambda *_: '<div class="scroll"><table>\n')
+    reader.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    return Markup(reader.render(markdown))
+
+
+def _section(section: Section) -> Markup:
+    parts = [element("h2", section.title), element("p", section.caption, class_="aside")]
+    parts.append(element("pre", element("code", section.command)))
+    if section.figure:
+        # A wide figure scrolls on a narrow screen.
+        parts.append(element("div", Markup(section.figure), class_="scroll"))
+    if section.text:
+        parts.append(to_html(section.text))
+    if section.details:
+        summary = element("summary", "In detail")
+        parts.append(element("details", summary, to_html(section.details)))
+    return element("section", *parts, id=section.name)

@@ -1,4 +1,4 @@
-"""Tuning: what a trial is judged by, how the search keeps its word, and what it never sees."""
+"""Tuning: the scores of a trial, what the search promises, and what it never sees."""
 
 import json
 import os
@@ -17,20 +17,19 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper import tuning_learners
 from paper.drawing.front import draw_front
-from paper.search_space import SPACES, Between, Choice, space_for
-from paper.tuned_file import save_settings
-from paper.tuned_settings import settings_for
-from paper.tuning import GOAL, STEP_DOWN, Trial, choose, front, tune
-from paper.tuning_learners import (
+from paper.settings import save_settings, settings_for
+from paper.tuning import learners as tuning_learners
+from paper.tuning.learners import (
     TuningSpec,
-    beginning,
+    first_domain,
     learner_objective,
-    whole,
+    whole_stream,
     with_traced,
 )
-from paper.tuning_scores import Measured, Scores, measured, scores_of
+from paper.tuning.scores import Scores, StreamScores, score_stream, scores_of
+from paper.tuning.search import GOAL, STEP_DOWN, Trial, choose, front, tune
+from paper.tuning.space import SPACES, Between, Choice, space_for
 
 import tiny
 from fairsaoml.core.errors import ConfigError
@@ -48,7 +47,7 @@ DEFAULT = {"step": 0.123456, "rounds": 2}
 STREAM = {"tasks": 4, "rows": 60}
 
 
-# What a trial is judged by
+# The scores of a trial
 
 
 def line(round, domain="a", *, f=(10, 4, 2), m=(10, 4, 2)):
@@ -70,35 +69,35 @@ def line(round, domain="a", *, f=(10, 4, 2), m=(10, 4, 2)):
 def test_the_ratio_is_the_lower_of_dp_and_eo_in_the_worst_domain():
     lines = [line(t) for t in range(1, 9)]
     lines += [line(t, "b", m=(10, 8, 4)) for t in range(9, 17)]
-    found = measured(lines)
+    found = score_stream(lines)
     assert found.ratio == found.dp_ratio == found.eo_ratio == 0.5
-    assert measured(lines[:8]).ratio == 1.0
+    assert score_stream(lines[:8]).ratio == 1.0
 
 
 def test_opposite_gaps_of_two_domains_do_not_cancel():
     one = [line(t, "a", m=(10, 8, 4)) for t in range(1, 9)]
     other = [line(t, "b", f=(10, 8, 4)) for t in range(9, 17)]
-    assert measured(one + other).ratio == 0.5
+    assert score_stream(one + other).ratio == 0.5
 
 
 def test_a_domains_first_five_rounds_count_for_accuracy_and_for_no_ratio():
     unfair = [line(t, m=(10, 10, 0)) for t in range(1, 6)]
     fair = [line(t) for t in range(6, 9)]
-    found = measured(unfair + fair)
+    found = score_stream(unfair + fair)
     assert found.ratio == 1.0
-    assert found.accuracy > measured(fair).accuracy
-    assert measured(unfair).ratio == 0.0  # there is nothing else to go by
+    assert found.accuracy > score_stream(fair).accuracy
+    assert score_stream(unfair).ratio == 0.0  # there is nothing else to go by
 
 
 def test_whoever_says_yes_to_everybody_is_not_called_fair():
-    found = measured([line(t, f=(10, 10, 10), m=(10, 10, 10)) for t in range(1, 9)])
+    found = score_stream([line(t, f=(10, 10, 10), m=(10, 10, 10)) for t in range(1, 9)])
     assert (found.dp_ratio, found.eo_ratio) == (1.0, 1.0)
     assert found.ratio == 0.0
     assert "the same answer" in found.notes[0]
 
 
 def test_an_undefined_ratio_counts_as_zero_with_a_note():
-    found = measured([line(t, f=(10, 4, 0), m=(10, 4, 0)) for t in range(1, 9)])
+    found = score_stream([line(t, f=(10, 4, 0), m=(10, 4, 0)) for t in range(1, 9)])
     assert found.eo_ratio is None
     assert found.ratio == 0.0
     assert found.notes == ("the EO ratio is undefined and counts as 0",)
@@ -111,7 +110,7 @@ def test_scores_are_the_means_over_streams():
     }
     found = scores_of(lines)
     assert found.ratio == 0.75
-    assert found.accuracy == np.mean([measured(own).accuracy for own in lines.values()])
+    assert found.accuracy == np.mean([score_stream(own).accuracy for own in lines.values()])
 
 
 # The front and the choice
@@ -162,7 +161,7 @@ def test_the_chosen_trial_is_beaten_by_nobody(found):
 def test_fairness_on_one_stream_does_not_make_up_for_unfairness_on_another():
     def on_two(number, accuracy, *ratios):
         streams = {
-            str(index): Measured(accuracy, accuracy, ratio, ratio, ratio)
+            str(index): StreamScores(accuracy, accuracy, ratio, ratio, ratio)
             for index, ratio in enumerate(ratios)
         }
         return Trial(number, {}, Scores(accuracy, fmean(ratios), streams), 1.0, False)
@@ -181,7 +180,7 @@ def storage(tmp_path):
 def hill(settings):
     """Best at step 1; the more rounds the fairer and the less accurate."""
     rounds, away = settings["rounds"], abs(np.log10(settings["step"]))
-    found = Measured(0.8 - 0.1 * away - 0.05 * rounds, 0.7, 0.9, 0.9, 0.9, ("a note",))
+    found = StreamScores(0.8 - 0.1 * away - 0.05 * rounds, 0.7, 0.9, 0.9, 0.9, ("a note",))
     return Scores(found.accuracy, 0.5 + 0.1 * rounds, {"hill": found})
 
 
@@ -292,14 +291,14 @@ def test_a_storage_that_cannot_be_used_is_refused_without_its_password():
 
 def test_without_optuna_the_error_names_the_extra(storage, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ConfigError, match=r"pip install 'fairsaoml\[tune\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'fairsaoml\[paper\]'"):
         search(storage)
 
 
 # Where it looks
 
 
-@pytest.mark.parametrize("name", registry.LEARNERS)
+@pytest.mark.parametrize("name", registry.LEARNERS.names())
 def test_every_learner_has_something_to_search_that_holds_its_default(name):
     config = registry.configure(name)
     space = space_for(config)
@@ -308,7 +307,9 @@ def test_every_learner_has_something_to_search_that_holds_its_default(name):
 
 
 def test_every_space_is_some_learners():
-    known = {item.name for entry in registry.LEARNERS.values() for item in fields(entry.config)}
+    known = {
+        item.name for entry in registry.LEARNERS.all().values() for item in fields(entry.config)
+    }
     assert known >= set(SPACES)
 
 
@@ -338,17 +339,19 @@ def test_nothing_of_a_later_domain_is_read():
     def unseen(round, task):
         return task if round <= 4 else hidden._replace(domain=task.domain)
 
-    part = beginning(tiny.perturbed(stream, unseen), range(2))
-    assert part.name == "synthetic, market-1"
-    assert [len(tasks) for tasks in part.rounds] == [2] * 4
-    np.testing.assert_array_equal(np.asarray(part.batches.x)[1, 3, :60], list(stream.tasks(1))[3].x)
+    excerpt = first_domain(tiny.perturbed(stream, unseen), range(2))
+    assert excerpt.name == "synthetic, market-1"
+    assert [len(tasks) for tasks in excerpt.rounds] == [2] * 4
+    np.testing.assert_array_equal(
+        np.asarray(excerpt.batches.x)[1, 3, :60], list(stream.tasks(1))[3].x
+    )
 
 
 def test_a_stream_without_domains_shows_its_first_third():
     stream = tiny.perturbed(
         open_stream("synthetic", STREAM), lambda round, task: task._replace(domain="")
     )
-    assert len(beginning(stream, [0]).rounds) == 4
+    assert len(first_domain(stream, [0]).rounds) == 4
 
 
 def spec(learner, **settings):
@@ -358,11 +361,11 @@ def spec(learner, **settings):
     return TuningSpec(stream="synthetic", learner=learner, settings=STREAM | kept)
 
 
-@pytest.mark.parametrize("name", registry.LEARNERS)
+@pytest.mark.parametrize("name", registry.LEARNERS.names())
 def test_every_learner_can_be_built_from_numbers_that_come_later(name):
     """No branch in Python may hang on a number that tuning moves."""
     tuned = spec(name, horizon=4, meta_iterations=2)  # little to trace
-    part = beginning(open_stream("synthetic", {"tasks": 2, "rows": 60}), [0])
+    excerpt = first_domain(open_stream("synthetic", {"tasks": 2, "rows": 60}), [0])
     config = tuned.config
     floats = {item.name for item in fields(config) if isinstance(item.default, float)}
     moving = {key: np.float32(getattr(config, key)) for key in tuned.space if key in floats}
@@ -370,9 +373,9 @@ def test_every_learner_can_be_built_from_numbers_that_come_later(name):
 
     def step(moving, key):
         own = with_traced(config, moving)
-        learner = registry.entry(name).factory(make_problem(own, part.stream.schema), own)
+        learner = registry.entry(name).factory(make_problem(own, excerpt.stream.schema), own)
         state = learner.init(key)
-        batch = jax.tree.map(lambda leaf: leaf[0, 0], part.batches)
+        batch = jax.tree.map(lambda leaf: leaf[0, 0], excerpt.batches)
         return learner.scores(learner.step(key, np.int32(1), state, batch)[0], batch.x)
 
     assert jax.eval_shape(step, moving, jax.random.key(0)).shape == (64,)
@@ -382,7 +385,7 @@ def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
     name = "fair-aogd"  # every number of its own is an argument of the program
     tuned = spec(name, meta_iterations=2, model="logistic")
     settings = {key: value * 0.9 for key, value in tuned.default.items()}
-    found = learner_objective(tuned, tuned.parts())(settings)
+    found = learner_objective(tuned, tuned.excerpts())(settings)
     of_learner = {key: value for key, value in tuned.settings.items() if key not in STREAM}
     game = Setup.of(
         RunSpec(
@@ -394,7 +397,7 @@ def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
         )
     )
     played = rollout(game.stream, game.learner, game.problem, (0, 1))
-    expected = measured(record for one in played for record in one.records)
+    expected = score_stream(record for one in played for record in one.records)
     # Another program of the same game: a decision on the edge may fall the other way.
     assert found.streams["synthetic"].accuracy == pytest.approx(expected.accuracy, abs=0.005)
     assert found.streams["synthetic"].ratio == pytest.approx(expected.ratio, abs=0.02)
@@ -403,14 +406,14 @@ def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
 def test_a_trial_compiles_only_for_a_whole_number_it_has_not_met(monkeypatch):
     compiled = []
 
-    def once(learner, config, part, moving):
+    def once(learner, config, excerpt, moving):
         compiled.append(config.meta_iterations)
-        slots = (len(part.seeds), len(part.rounds), part.batches.y.shape[-1])
+        slots = (len(excerpt.seeds), len(excerpt.rounds), excerpt.batches.y.shape[-1])
         return lambda *given: np.ones(slots, bool)
 
     monkeypatch.setattr(tuning_learners, "_compiled", once)
     tuned = spec("aod")
-    objective = learner_objective(tuned, [whole(open_stream("synthetic", STREAM), range(2))])
+    objective = learner_objective(tuned, [whole_stream(open_stream("synthetic", STREAM), range(2))])
     for scale, iterations in ((0.1, 20), (0.2, 20), (0.3, 40), (0.4, 20)):
         objective({"scale": scale, "meta_iterations": iterations})
     assert compiled == [20, 40]
@@ -419,20 +422,20 @@ def test_a_trial_compiles_only_for_a_whole_number_it_has_not_met(monkeypatch):
 def test_the_horizon_is_that_of_the_whole_stream(monkeypatch):
     told = []
 
-    def note(learner, config, part, moving):
-        told.append((part.name, config.horizon))
-        slots = (len(part.seeds), len(part.rounds), part.batches.y.shape[-1])
+    def note(learner, config, excerpt, moving):
+        told.append((excerpt.name, config.horizon))
+        slots = (len(excerpt.seeds), len(excerpt.rounds), excerpt.batches.y.shape[-1])
         return lambda *given: np.ones(slots, bool)
 
     monkeypatch.setattr(tuning_learners, "_compiled", note)
-    part = beginning(open_stream("synthetic", STREAM), range(2))
-    learner_objective(spec("aod"), [part])({"scale": 0.5})
+    excerpt = first_domain(open_stream("synthetic", STREAM), range(2))
+    learner_objective(spec("aod"), [excerpt])({"scale": 0.5})
     assert told == [("synthetic, market-1", 12)]
 
 
 def test_the_keys_are_those_of_a_run():
     """Seeds 0 and 1 of a tuning are seeds 0 and 1 of a run."""
-    assert [*spec("aod").parts()[0].seeds] == [0, 1]
+    assert [*spec("aod").excerpts()[0].seeds] == [0, 1]
     assert run_keys(range(2)).shape == (2,)
 
 
@@ -474,12 +477,12 @@ def test_of_several_streams_the_beginning_of_each_is_tried_and_synthetic_whole(t
     table.write_text("label,group,x\n" + "\n".join(rows) + "\n")
     settings = {"label": "label", "sensitive": "group", "rows": 60, "base": 3}
     both = TuningSpec(stream=f"{table},synthetic", learner="aod", settings=settings, seeds=1)
-    names = [part.name.split(", ")[-1] for part in both.parts()]
+    names = [excerpt.name.split(", ")[-1] for excerpt in both.excerpts()]
     assert names == ["synthetic", "its first third"]
-    assert [len(part.rounds) for part in both.parts()][1:] == [4]
+    assert [len(excerpt.rounds) for excerpt in both.excerpts()][1:] == [4]
     assert both.fixed == {"base": 3}
     with pytest.raises(ConfigError, match="unknown setting 'nobodys'"):
-        TuningSpec(stream="synthetic", learner="aod", settings={"nobodys": 1}).parts()
+        TuningSpec(stream="synthetic", learner="aod", settings={"nobodys": 1}).excerpts()
 
 
 def test_a_file_that_is_no_toml_is_not_touched(tmp_path):
@@ -515,7 +518,8 @@ def test_the_picture_has_a_mark_for_every_trial_and_names_two():
     picture = draw_front(drawn([(0.6, 0.9, False), (0.7, 0.95, True), (0.5, 0.0, False)], 1))
     root = ElementTree.fromstring(picture)
     svg = "{http://www.w3.org/2000/svg}"
-    titles = {mark.find(f"{svg}title").text for mark in root.iter(f"{svg}circle")}
+    groups = [group for group in root.iter(f"{svg}g") if "trial" in group.get("class", "")]
+    titles = {mark.find(f"{svg}title").text for mark in groups}
     assert {words.split(":")[0] for words in titles} == {"trial 0", "trial 1", "trial 2"}
     words = [text.text for text in root.iter(f"{svg}text")]
     assert "chosen: 0.700, 0.95" in words

@@ -1,11 +1,11 @@
-"""Where tuning looks: which values each setting may take, by the setting's name.
+"""The search space: which values each setting may take, by the setting's name.
 
 The paper's grids (appendix, "Implementation Details and Hyperparameter Tuning") are eta1 and eta2
 from 1e-4 to 1e3, N_meta from 20 to 100, 1 to 10 inner steps, delta from 10 to 100, lambda_0 from
 1e-5 to 1e4. Here:
 
-- delta reaches down to 0: from 10 on, delta (eta1 + eta2) lambda switches the constraint off
-  without a word (D14);
+- delta reaches down to 0: from 10 on, delta (eta1 + eta2) lambda silently switches the
+  constraint off (D14);
 - steps are searched on a log scale where they work. Beyond, nothing is learned: `mask-ftml` on the
   first 32 tasks of stop-and-frisk:BMS has a balanced accuracy of .50 with meta_primal_step .001 and
   less, or 5 and more, .52 with .01, .64 with .1, .66 with 1;
@@ -13,8 +13,8 @@ from 1e-4 to 1e3, N_meta from 20 to 100, 1 to 10 inner steps, delta from 10 to 1
   grows with the value;
 - lambda_0 is 0 for every learner (docs/deviations.md), so there is nothing to search.
 
-The tolerance, and the scales that stand for steps in the competitors, are searched as well: a
-learner is judged at its best, not at its guess. One dictionary serves every learner.
+The tolerance, and the scales that stand for steps in the competitors, are searched as well. One
+dictionary serves every learner.
 """
 
 from collections.abc import Container, Mapping
@@ -27,32 +27,32 @@ __all__ = ["SPACES", "Between", "Choice", "Range", "Space", "space_for"]
 
 
 class Between(NamedTuple):
-    """Any number between two; with `log` every power of ten alike."""
+    """Any number between two; with `log` on a log scale."""
 
     low: float
     high: float
     log: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Whether a value can be had."""
+        """Whether a value is in the range."""
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def widened(self, value: Any) -> "Between":
-        """As wide as need be to hold a value."""
+        """Return the range, extended to hold a value."""
         return self._replace(low=min(self.low, value), high=max(self.high, value))
 
 
 class Choice(NamedTuple):
-    """One of some values."""
+    """One of several values."""
 
     values: tuple[Any, ...]
 
     def holds(self, value: Any) -> bool:
-        """Whether a value can be had."""
+        """Whether a value is in the range."""
         return value in self.values
 
     def widened(self, value: Any) -> "Choice":
-        """As wide as need be to hold a value."""
+        """Return the range, extended to hold a value."""
         return self if value in self.values else Choice((*self.values, value))
 
 
@@ -91,7 +91,7 @@ SPACES: dict[str, Range] = {
     "scale": _STEP,
 }
 
-# What only a price on unfairness reads.
+# Read only where there are constraints.
 OF_FAIRNESS = frozenset(
     {
         "inner_dual_step",
@@ -108,19 +108,19 @@ OF_FAIRNESS = frozenset(
 
 
 def space_for(config: LearnerConfig, fixed: Container[str] = ()) -> dict[str, Range]:
-    """What is searched of a learner's settings: those in `SPACES` that are not `fixed`.
+    """Return what is searched of a learner's settings: those in `SPACES` that are not `fixed`.
 
-    Each range is as wide as need be to hold the value that the config has, so that the learner as
-    it is can be a trial. Without constraints, what only they read is left out.
+    Each range is extended to hold the config's value, so that the config itself can be a trial.
+    Without constraints, the settings that only they read are left out.
 
     >>> from fairsaoml.learners.aod import AODConfig
     >>> space_for(AODConfig(scale=5.0), fixed=["meta_iterations"])
     {'scale': Between(low=0.01, high=5.0, log=True)}
     """
-    blind = OF_FAIRNESS if config.constraints == "none" else frozenset[str]()
-    own = {item.name for item in fields(config)}
+    unread = OF_FAIRNESS if config.constraints == "none" else frozenset[str]()
+    settings = {item.name for item in fields(config)}
     return {
         name: range.widened(getattr(config, name))
         for name, range in SPACES.items()
-        if name in own and name not in blind and name not in fixed
+        if name in settings and name not in unread and name not in fixed
     }

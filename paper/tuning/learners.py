@@ -1,13 +1,13 @@
-"""Tuning the registered learners: each trial is played on `synthetic` and on a stream's beginning.
+"""Tuning the registered learners: each trial runs on `synthetic` and on a stream's first domain.
 
-`synthetic` shows changes of domain, the stream's first domain shows the real thing; what comes
-after it is never looked at, so that later domains are reported on rows no setting was chosen on.
-Several streams may be named: then settings are looked for that do well on all of them.
-Only the horizon is that of the whole stream: it is what the learner is told in the run that the
-settings are for, and it says how many rounds there will be, nothing of what is in them.
+`synthetic` has changes of domain, the stream's first domain is the real thing. What comes after it
+is never looked at, so that later domains are reported on rows that no setting was chosen on. With
+several streams, the settings must do well on all of them. Only the horizon is that of the whole
+stream, as in the run that the settings are for: it says how many rounds there will be, nothing of
+what is in them.
 
-A trial does not compile. Whole numbers and words shape a learner's program, so every combination
-of them is compiled once; numbers with a point only enter it, and are its arguments.
+A trial rarely compiles. Integers and strings shape a learner's program, so each combination of them
+is compiled once; floats are arguments of the program.
 """
 
 import multiprocessing
@@ -44,23 +44,24 @@ from fairsaoml.runs.spec import split_settings
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream, checked
 from paper.drawing.front import draw_front
-from paper.search_space import Space, space_for
-from paper.tuned_file import save_settings
-from paper.tuning import GOAL, RULE, Objective, Trial, choose, front, tune
-from paper.tuning_scores import Scores, scores_of
+from paper.settings import save_settings
+from paper.tuning.scores import Scores, scores_of
+from paper.tuning.search import GOAL, RULE, Objective, Trial, choose, front, tune
+from paper.tuning.space import Space, space_for
 
 __all__ = [
     "REHEARSAL",
-    "Part",
+    "Excerpt",
     "TuningSpec",
-    "beginning",
+    "first_domain",
     "learner_objective",
     "tune_learner",
+    "whole_stream",
     "with_traced",
 ]
 
-REHEARSAL = "synthetic"  # the stream that every learner is tuned on besides
-UNDIVIDED = 3  # of a stream without domains, one task in so many is its beginning
+REHEARSAL = "synthetic"  # every learner is tuned on this stream too
+UNDIVIDED = 3  # of a stream without domains, the first one in so many tasks is used
 # Measured for fairsaoml-live: a third less time to compile than the default, none lost in running.
 QUICKLY: dict[str, str | bool] = {"xla_backend_optimization_level": "1"}
 TUNING_SCHEMA = 1
@@ -71,7 +72,7 @@ Config = TypeVar("Config", bound=LearnerConfig)
 
 @dataclass(frozen=True, kw_only=True)
 class TuningSpec:
-    """What is tuned on what, with which settings fixed; equal specs are one study."""
+    """A learner, the streams it is tuned on, and its fixed settings; equal specs are one study."""
 
     stream: str  # or several, with commas
     learner: str
@@ -81,19 +82,19 @@ class TuningSpec:
     @property
     def name(self) -> str:
         """The study's name: what must be equal for trials to be comparable."""
-        parts = {
+        content = {
             "fixed": dict(self.settings),
             "space": {key: list(range) for key, range in self.space.items()},
             "default": self.default,
             "version": version("fairsaoml"),
         }
-        digest = sha256(repr(parts).encode()).hexdigest()[:8]
+        digest = sha256(repr(content).encode()).hexdigest()[:8]
         return f"{self.learner} on {self.stream}, {self.seeds} seeds, {digest}"
 
     @property
     def command(self) -> str:
-        """The command that repeats it, but for the number of trials."""
-        words = ["fairsaoml", "tune", self.stream, "--learner", self.learner]
+        """The command that repeats the search, without the number of trials."""
+        words = ["python", "-m", "paper", "tune", self.stream, "--learner", self.learner]
         words += ["--seeds", str(self.seeds)]
         for key, value in self.settings.items():
             words += ["--set", f"{key}={value}"]
@@ -124,19 +125,19 @@ class TuningSpec:
         """The untuned value of everything that is searched."""
         return {key: getattr(self.config, key) for key in self.space}
 
-    def parts(self) -> list["Part"]:
-        """What the settings are tried on."""
-        seeds, theirs = range(self.seeds), self.settings.keys() - self.fixed.keys()
-        own = {
-            name: open_stream(name, {key: self.settings[key] for key in theirs.intersection(known)})
-            for name in self.streams
-            for known in [setting_names(name)]
-        }
-        rehearsal = own.pop(REHEARSAL, None) or open_stream(REHEARSAL)
-        return [whole(rehearsal, seeds), *(beginning(stream, seeds) for stream in own.values())]
+    def excerpts(self) -> list["Excerpt"]:
+        """Return what the settings are tried on."""
+        seeds, of_streams = range(self.seeds), self.settings.keys() - self.fixed.keys()
+        streams = {}
+        for name in self.streams:
+            keys = of_streams.intersection(setting_names(name))
+            streams[name] = open_stream(name, {key: self.settings[key] for key in keys})
+        rehearsal = streams.pop(REHEARSAL, None) or open_stream(REHEARSAL)
+        firsts = [first_domain(stream, seeds) for stream in streams.values()]
+        return [whole_stream(rehearsal, seeds), *firsts]
 
 
-class Part(NamedTuple):
+class Excerpt(NamedTuple):
     """Rounds of a stream that settings are tried on."""
 
     name: str
@@ -146,26 +147,26 @@ class Part(NamedTuple):
     batches: Batch  # the same, padded, for the compiled program
 
 
-def whole(stream: Stream, seeds: Sequence[int]) -> Part:
-    """All rounds of a stream."""
-    return _part(stream.name, stream, seeds, list(rounds_of(stream, seeds)))
+def whole_stream(stream: Stream, seeds: Sequence[int]) -> Excerpt:
+    """Return all rounds of a stream."""
+    return _excerpt(stream.name, stream, seeds, list(rounds_of(stream, seeds)))
 
 
-def beginning(stream: Stream, seeds: Sequence[int]) -> Part:
-    """A stream up to its first change of domain, or the first third of one that has no change.
+def first_domain(stream: Stream, seeds: Sequence[int]) -> Excerpt:
+    """Return a stream up to its first change of domain; without a change, its first third.
 
-    Of the task after it nothing but the name of its domain is looked at.
+    Of the task after it, nothing but the name of its domain is looked at.
     """
     rounds = rounds_of(stream, seeds)
     domains = groupby(rounds, key=lambda tasks: tasks[0].domain)
     name, first = next(domains, ("", iter(())))
-    own = list(first)
+    rows = list(first)
     if next(domains, None) is None:
-        name, own = "its first third", own[: -(-len(own) // UNDIVIDED)]
-    return _part(f"{stream.name}, {name}", stream, seeds, own)
+        name, rows = "its first third", rows[: -(-len(rows) // UNDIVIDED)]
+    return _excerpt(f"{stream.name}, {name}", stream, seeds, rows)
 
 
-def _part(name: str, stream: Stream, seeds: Sequence[int], rounds: Sequence[Any]) -> Part:
+def _excerpt(name: str, stream: Stream, seeds: Sequence[int], rounds: Sequence[Any]) -> Excerpt:
     if not rounds:
         raise DataError(f"expected at least one task in {stream.name}, got none")
     tasks = [
@@ -173,26 +174,26 @@ def _part(name: str, stream: Stream, seeds: Sequence[int], rounds: Sequence[Any]
         for round, arrived in enumerate(rounds, start=1)
     ]
     batches = jax.device_put(all_rounds(tasks, shared=not stream.seeded))
-    return Part(name=name, stream=stream, seeds=seeds, rounds=tasks, batches=batches)
+    return Excerpt(name=name, stream=stream, seeds=seeds, rounds=tasks, batches=batches)
 
 
-def learner_objective(spec: TuningSpec, parts: Sequence[Part]) -> Objective:
-    """From settings to scores: the learner played on every part, all seeds at once."""
+def learner_objective(spec: TuningSpec, excerpts: Sequence[Excerpt]) -> Objective:
+    """Return the function from settings to scores: it runs the learner on every excerpt."""
     programs: dict[Any, Callable] = {}
     fixed = spec.config.to_dict()
     arguments = {item.name for item in fields(spec.config) if isinstance(item.default, float)}
 
     def objective(settings: dict[str, Any]) -> Scores:
         lines = {}
-        for at, part in enumerate(parts):
-            config = _configured(spec.learner, fixed | settings, part.stream.length)
+        for at, excerpt in enumerate(excerpts):
+            config = _configured(spec.learner, fixed | settings, excerpt.stream.length)
             moving = {key: np.float32(settings[key]) for key in settings if key in arguments}
             shape = tuple((key, settings[key]) for key in settings if key not in arguments)
             if (at, shape) not in programs:
-                programs[at, shape] = _compiled(spec.learner, config, part, moving)
+                programs[at, shape] = _compiled(spec.learner, config, excerpt, moving)
             program = programs[at, shape]
-            decisions = jax.device_get(program(moving, run_keys(part.seeds), part.batches))
-            lines[part.name] = _lines(part, decisions)
+            decisions = jax.device_get(program(moving, run_keys(excerpt.seeds), excerpt.batches))
+            lines[excerpt.name] = _lines(excerpt, decisions)
         return scores_of(lines)
 
     return objective
@@ -200,17 +201,17 @@ def learner_objective(spec: TuningSpec, parts: Sequence[Part]) -> Objective:
 
 def _configured(learner: str, settings: Mapping[str, Any], length: int | None) -> LearnerConfig:
     """Validated settings, with the horizon that a run of the whole stream has (D16)."""
-    told = dict(settings)
-    if "horizon" in told and told["horizon"] is None:
-        told["horizon"] = length
-    return registry.configure(learner, told)
+    whole = dict(settings)
+    if "horizon" in whole and whole["horizon"] is None:
+        whole["horizon"] = length
+    return registry.configure(learner, whole)
 
 
 def with_traced(config: Config, values: Mapping[str, Any]) -> Config:
-    """The same settings with some numbers that are known only when the program runs.
+    """Return the config with some numbers that are known only when the program runs.
 
-    Around the validation, on purpose: a traced number has no value yet that could be checked. The
-    values that will be put in its place were checked when `config` was made.
+    It goes around the validation on purpose: a traced number has no value yet to be checked. The
+    values that will take its place were checked when `config` was made.
     """
     traced = copy(config)
     for key, value in values.items():
@@ -219,20 +220,20 @@ def with_traced(config: Config, values: Mapping[str, Any]) -> Config:
 
 
 def _compiled(
-    learner: str, config: LearnerConfig, part: Part, moving: Mapping[str, Any]
+    learner: str, config: LearnerConfig, excerpt: Excerpt, moving: Mapping[str, Any]
 ) -> Callable[[Mapping[str, Any], Key, Batch], Any]:
-    """The program of a part: numbers, keys and rows in, (seed, round, row) decisions out."""
+    """The program of an excerpt: numbers, keys and rows in, (seed, round, row) decisions out."""
 
-    def play_seed(moving: Mapping[str, Any], key: Key, batches: Batch) -> Any:
-        own = with_traced(config, moving)
-        problem = make_problem(own, part.stream.schema)
-        built = registry.entry(learner).factory(problem, own)
-        state = built.grow(built.init(init_key(key)), len(part.rounds))
+    def run_seed(moving: Mapping[str, Any], key: Key, batches: Batch) -> Any:
+        traced = with_traced(config, moving)
+        problem = make_problem(traced, excerpt.stream.schema)
+        built = registry.entry(learner).factory(problem, traced)
+        state = built.grow(built.init(init_key(key)), len(excerpt.rounds))
         return run_rounds(built, problem, key, state, batches, keep=_decisions)[1]
 
-    rows = 0 if part.stream.seeded else None
-    program = jax.jit(jax.vmap(play_seed, in_axes=(None, 0, rows)))
-    lowered = program.lower(moving, run_keys(part.seeds), part.batches)
+    rows = 0 if excerpt.stream.seeded else None
+    program = jax.jit(jax.vmap(run_seed, in_axes=(None, 0, rows)))
+    lowered = program.lower(moving, run_keys(excerpt.seeds), excerpt.batches)
     return lowered.compile(compiler_options=QUICKLY)
 
 
@@ -240,16 +241,16 @@ def _decisions(outcome: Outcome) -> Any:
     return outcome.margins > 0
 
 
-def _lines(part: Part, decisions: Any) -> list[dict[str, Any]]:
-    """What `measured` needs of every round and seed."""
+def _lines(excerpt: Excerpt, decisions: Any) -> list[dict[str, Any]]:
+    """What `score_stream` needs of every round and seed."""
     lines = []
-    for round, tasks in enumerate(part.rounds, start=1):
-        for seed in range(len(part.seeds)):
+    for round, tasks in enumerate(excerpt.rounds, start=1):
+        for seed in range(len(excerpt.seeds)):
             task = tasks[seed % len(tasks)]
-            made = decisions[seed, round - 1, : len(task.y)]
-            counts = count(task.y, made, task.group, part.stream.schema.attributes)
-            counted = counts_to_json(counts)
-            lines.append({"round": round, "domain": task.domain, "counts": counted})
+            decided = decisions[seed, round - 1, : len(task.y)]
+            counts = count(task.y, decided, task.group, excerpt.stream.schema.attributes)
+            line = {"round": round, "domain": task.domain, "counts": counts_to_json(counts)}
+            lines.append(line)
     return lines
 
 
@@ -263,10 +264,25 @@ def tune_learner(
     save: Path | None = None,
     on_trial: Callable[[Trial], None] = lambda trial: None,
 ) -> dict[str, Any]:
-    """Tune a learner; write `trials.json` and `front.svg` into a folder, and the choice to `save`.
+    """Tune a learner; write `trials.json` and `front.svg` into a folder.
 
-    The study is kept in the folder too (SQLite: whole after a kill, safe with several processes),
-    or wherever `storage` says. The same call goes on with it.
+    The same call continues a search that was stopped.
+
+    Args:
+        spec: what to tune.
+        folder: where the results go.
+        trials: how many settings to try.
+        jobs: how many processes try them.
+        storage: where Optuna keeps the study; by default a SQLite file in the folder.
+        save: a TOML file for the chosen settings.
+        on_trial: is called after each trial of this process.
+
+    Returns:
+        The content of `trials.json`.
+
+    Raises:
+        ConfigError: fewer than one trial, job or seed, or a storage that cannot be used.
+        Interrupted: Ctrl-C was pressed.
     """
     if spec.seeds < 1 or trials < 1 or jobs < 1:
         raise ConfigError(
@@ -277,26 +293,26 @@ def tune_learner(
     search = _search(spec, address, trials, on_trial)
     with _workers(jobs - 1, spec, address, trials):
         search()
-    tried = search()  # and what a worker left behind
-    result = report(spec, tried)
+    finished = search()  # and what a worker left behind
+    result = report(spec, finished)
     write_json(folder / TRIALS, result)
     write_text(folder / FRONT, draw_front(result))
     if save is not None:
-        words = [f"{spec.command} --trials {len(tried)}", *_praise(result)]
-        own = spec.stream if len(spec.streams) == 1 else None
-        save_settings(save, own, result["chosen"]["settings"], words)
+        comments = [f"{spec.command} --trials {len(finished)}", _reason(result)]
+        table = spec.stream if len(spec.streams) == 1 else None
+        save_settings(save, table, result["chosen"]["settings"], comments)
     return result
 
 
 def _search(
     spec: TuningSpec, address: str, trials: int, on_trial: Callable[[Trial], None]
 ) -> Callable[[], list[Trial]]:
-    """Go on with the study of a spec; calls share what they compile."""
+    """Return a function that continues the study of a spec; its calls share what they compile."""
     use_cache()
     one_thread()
     return partial(
         tune,
-        learner_objective(spec, spec.parts()),
+        learner_objective(spec, spec.excerpts()),
         spec.space,
         default=spec.default,
         name=spec.name,
@@ -308,46 +324,46 @@ def _search(
 
 @contextmanager
 def _workers(count: int, spec: TuningSpec, address: str, trials: int) -> Iterator[None]:
-    """Other processes that work on the same study, and are waited for at the end.
+    """Start other processes that work on the same study, and wait for them at the end.
 
-    Not threads: two at once that play `fairsaoml-newton` never return (jax 0.10.2, a CPU with two
+    Not threads: two threads that run `fairsaoml-newton` never return (jax 0.10.2, a CPU with two
     cores; neither xla_cpu_multi_thread_eigen=False nor synchronous dispatch helps). When this
-    process is stopped, theirs are too, whatever they have at hand; it is tried again next time.
+    process is stopped, they are stopped too; their unfinished trials are tried again next time.
     """
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
-    team = [
+    workers = [
         spawn.Process(target=_work, args=(spec, address, trials), daemon=True) for _ in range(count)
     ]
     try:
-        for process in team:
+        for process in workers:
             process.start()
         yield
-        for process in team:
+        for process in workers:
             process.join()
     finally:
-        for process in team:
+        for process in workers:
             if process.pid is not None:
                 process.terminate()
                 process.join()
 
 
 def _work(spec: TuningSpec, address: str, trials: int) -> None:
-    """A worker's life. It ends with the process that it works for, at the latest after a trial."""
+    """What a worker does. It ends with the process that started it, at the latest after a trial."""
     if hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C is for the one it works for
-    boss = multiprocessing.parent_process()
+        os.setpgrp()  # Ctrl-C is for the parent
+    parent = multiprocessing.parent_process()
 
-    def look_up(trial: Trial) -> None:
-        if boss is not None and not boss.is_alive():
-            raise Interrupted("nobody is left to work for")
+    def stop_if_alone(trial: Trial) -> None:
+        if parent is not None and not parent.is_alive():
+            raise Interrupted("the parent process ended")
 
-    # Whatever goes wrong here goes wrong again where it can be said, when the rest is finished.
+    # An error here occurs again in the parent, which reports it.
     with suppress(FairSAOMLError):
-        _search(spec, address, trials, look_up)()
+        _search(spec, address, trials, stop_if_alone)()
 
 
 def report(spec: TuningSpec, trials: Sequence[Trial]) -> dict[str, Any]:
-    """What `trials.json` says: every trial, which are on the front, and the one that is chosen."""
+    """Return the content of `trials.json`: every trial, the front, and the chosen settings."""
     best = {trial.number for trial in front(trials)}
     chosen = choose(trials, fair=spec.config.constraints != "none")
     return tidy(
@@ -372,7 +388,7 @@ def report(spec: TuningSpec, trials: Sequence[Trial]) -> dict[str, Any]:
                     "is_default": trial.is_default,
                     "settings": trial.settings,
                     "streams": {
-                        name: found._asdict() for name, found in trial.scores.streams.items()
+                        stream: scores._asdict() for stream, scores in trial.scores.streams.items()
                     },
                     "seconds": trial.seconds,
                 }
@@ -382,12 +398,12 @@ def report(spec: TuningSpec, trials: Sequence[Trial]) -> dict[str, Any]:
     )
 
 
-def _praise(result: Mapping[str, Any]) -> list[str]:
-    """Why these settings, for the head of a file."""
+def _reason(result: Mapping[str, Any]) -> str:
+    """Why these settings were chosen, for the head of a file."""
     number = result["chosen"]["trial"]
     trial = next(trial for trial in result["trials"] if trial["trial"] == number)
-    seen = [
-        f"{name}: accuracy {found['accuracy']:.3f}, ratio {found['ratio']:.2f}"
-        for name, found in trial["streams"].items()
+    streams = [
+        f"{stream}: accuracy {scores['accuracy']:.3f}, ratio {scores['ratio']:.2f}"
+        for stream, scores in trial["streams"].items()
     ]
-    return [f"trial {number} of {len(result['trials'])}; {'; '.join(seen)}"]
+    return f"trial {number} of {len(result['trials'])}; {'; '.join(streams)}"

@@ -1,28 +1,29 @@
-"""`fairsaoml reproduce`: every figure from its runs, no run twice, the numbers those of runs."""
+"""`python -m paper reproduce`: every figure from its runs, no run twice, the runs' own numbers."""
 
 import json
+import re
 import shutil
 import sys
 import xml.etree.ElementTree as xml
-from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from paper import plan as paper
-from paper import reproduce, runtime
-from paper.drawing.strokes import smoothed
+from paper.drawing.by_round import smoothed
+from paper.drawing.index import to_html
+from paper.drawing.style import LEVELS
 from paper.plan import EXHIBITS, Choice, Variant, folder_of, jobs_of, spec_of
-from paper.quality import Row, quality
-from paper.tuned_settings import settings_for
+from paper.settings import TUNED, settings_for
+from paper.tables import Row, quality
 
 import tiny
 from fairsaoml.core import intervals
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.evaluate.metrics import add, counts_from_json, figures
-from fairsaoml.report.markdown import to_markup
 from fairsaoml.report.reading import Domain, read_run
 from fairsaoml.runs.runner import run
+from paper import plan as paper
+from paper import reproduce, runtime
 
 SETTINGS = {**tiny.STREAM, **tiny.SETTINGS["fairsaoml"]}
 QUICK = Choice(streams=["synthetic"], learners=["fairsaoml", "aod"], seeds=2, settings=SETTINGS)
@@ -62,7 +63,7 @@ def everything(tmp_path_factory, played):
     events, said = [], []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "measured", fake_timing)
-        patch.setitem(sys.modules, "paper.theory", THEORY)
+        patch.setitem(sys.modules, "paper.bounds", THEORY)
         reproduce.reproduce(exhibits, choice, out, on_event=events.append, say=said.append)
     assert {event.kind for event in events} == {"kept"}
     return out
@@ -81,7 +82,18 @@ THEORY = SimpleNamespace(
 )
 
 
-# What is played
+def classes(picture):
+    """The classes of all groups of a figure, in the order they are drawn."""
+    return [group.get("class") for group in picture.iter() if group.get("class")]
+
+
+def texts(picture, name):
+    """The words of a figure in groups of a class."""
+    groups = [group for group in picture.iter() if group.get("class") == name]
+    return ["".join(group.itertext()).strip() for group in groups]
+
+
+# What is run
 
 
 def test_the_whole_evaluation_plays_each_run_once():
@@ -118,7 +130,7 @@ def test_a_folder_is_named_after_all_settings_defaults_included(monkeypatch):
 
 def test_tuned_settings_are_the_learners_and_a_streams_own_come_first(tmp_path):
     (tmp_path / "aod.toml").write_text(
-        '# fairsaoml tune ...\nsupport = 50\ntolerance = 0.1\n["stop-and-frisk:BMS"]\nsupport = 7\n'
+        '# the command\nsupport = 50\ntolerance = 0.1\n["stop-and-frisk:BMS"]\nsupport = 7\n'
     )
     assert settings_for("aod", "movielens", tmp_path) == {"support": 50, "tolerance": 0.1}
     assert settings_for("aod", "stop-and-frisk:BMS", tmp_path)["support"] == 7
@@ -129,9 +141,9 @@ def test_tuned_settings_are_the_learners_and_a_streams_own_come_first(tmp_path):
 
 
 def test_every_committed_setting_is_one_its_learner_takes():
-    folder = files("paper") / "tuned"
-    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
-    for name in (name.removesuffix(".toml") for name in names if name.endswith(".toml")):
+    names = [file.stem for file in TUNED.glob("*.toml")]
+    assert names
+    for name in names:
         for stream in paper.STREAMS:
             paper.registry.configure(name, settings_for(name, stream))
 
@@ -155,7 +167,7 @@ def test_the_quick_form_plays_draws_and_a_second_call_only_draws(tmp_path, comma
     assert {path: path.read_bytes() for path in drawn} == drawn
     # The command on the page is the one that was given.
     content = json.loads((tmp_path / "tables" / "quality.json").read_text())
-    assert content["command"].split()[:3] == ["fairsaoml", "reproduce", "figure-3"]
+    assert content["command"].split()[:5] == ["python", "-m", "paper", "reproduce", "figure-3"]
     assert "--learners fairsaoml,aod --seeds 2" in content["command"]
 
 
@@ -177,14 +189,10 @@ def test_a_setting_that_nobody_takes_is_refused(tmp_path, command):
 def test_figure_1_marks_the_target_set_and_draws_every_interval(tmp_path, command):
     assert command("reproduce", "figure-1", "--out", tmp_path).code == 0
     picture = xml.fromstring((tmp_path / "figures" / "figure-1.svg").read_text())
-    bars = [found for found in picture.iter() if "span" in found.get("class", "").split()]
+    bars = [name for name in classes(picture) if name.split()[0] == "interval"]
     assert len(bars) == sum(map(len, intervals.cover(18, 2)))
-    marked = [
-        found.text
-        for found in picture.iter()
-        if found.tag.endswith("text") and "chosen" in found.get("class", "").split()
-    ]
-    assert marked == ["[5,5]", "[5,6]", "[5,8]"]
+    assert bars.count("interval chosen") == 3
+    assert texts(picture, "on chosen") == ["[5,5]", "[5,6]", "[5,8]"]
 
 
 def test_all_is_drawn_small_and_stands_on_one_page(everything):
@@ -200,23 +208,41 @@ def test_all_is_drawn_small_and_stands_on_one_page(everything):
     for exhibit in EXHIBITS.values():
         assert f'<section id="{exhibit.name}">' in page
         options = " --streams synthetic,synthetic-gradual" if exhibit.variants else "</code>"
-        assert f"fairsaoml reproduce {exhibit.name}{options}" in page
+        assert f"python -m paper reproduce {exhibit.name}{options}" in page
         tiny.strictly((everything / "tables" / f"{exhibit.table_name}.json").read_text())
     assert page.count("<svg") >= 5
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    outside = re.sub(r"http://www\.w3\.org/(2000/svg|1999/xlink)", "", page)  # names, not links
+    assert "http" not in outside
 
 
 def test_figure_3_has_four_panels_a_stream_and_a_line_for_everyone(everything):
     picture = xml.fromstring((everything / "figures" / "figure-3.svg").read_text())
-    titles = [found.text for found in picture.iter() if found.get("class") == "title"]
-    assert titles == ["DP", "EO", "Accuracy", "Weights of fairsaoml's experts"] * 2
-    classes = [found.get("class", "") for found in picture.iter() if found.tag.endswith("path")]
-    for at in range(len(paper.LEARNERS)):
-        assert classes.count(f"line hue-{at}") == 3 * 2
+    titles = ["DP", "EO", "Accuracy", "Weights of fairsaoml's experts"]
+    assert texts(picture, "title") == titles * 2
+    assert texts(picture, "heading") == ["synthetic", "synthetic-gradual"]
+    drawn = classes(picture)
+    for name in paper.LEARNERS:
+        assert drawn.count(f"line {name}") == 3 * 2
+        assert texts(picture, "name").count(name) == 3  # at the lines' ends, in the last column
     # Our learners and the paper's have bands; the others stand behind them, without.
-    assert sum(name.startswith("band") for name in classes) == len(reproduce.FRONT) * 3 * 2
-    changes = [found for found in picture.iter() if found.get("class") == "change"]
-    assert len(changes) == 2 * 2 * (1 + 4)  # streams x changes x (strip of names and panels)
+    assert drawn.count("band") == len(reproduce.FRONT) * 3 * 2
+    assert drawn.count("rule") == 2 * 2
+    assert drawn.count("change") == 2 * 2 * 4  # streams x changes x panels
+
+
+def test_a_figure_says_in_words_what_it_shows_and_follows_the_page_into_the_dark(everything):
+    for path in (everything / "figures").iterdir():
+        text = path.read_text()
+        picture = xml.fromstring(text)
+        assert picture.get("role") == "img"
+        title, description, sheet = list(picture)[:3]
+        assert title.text
+        assert description.text
+        drawn = set(re.findall(r"(?:fill|stroke): (#\w{6})", text))
+        kept = {*LEVELS, "#14202b", "#fefefe", "#1c2025"}  # readable on light and dark pages
+        for colour in drawn - kept:
+            assert f'"fill: {colour}"' in sheet.text, (path.name, colour)
+        assert "prefers-color-scheme:dark" in sheet.text
 
 
 def test_the_timing_table_says_the_first_round_apart(everything):
@@ -229,7 +255,7 @@ def test_the_timing_table_says_the_first_round_apart(everything):
 def test_bounds_are_asked_for_all_learners_and_their_table_is_on_the_page(everything):
     data = json.loads((everything / "tables" / "bounds.json").read_text())["data"]
     assert data == {"learners": list(paper.LEARNERS), "seeds": [0, 1]}
-    assert '<th class="words" scope="col">learner</th>' in (everything / "index.html").read_text()
+    assert "<th>learner</th>" in (everything / "index.html").read_text()
 
 
 def test_quality_pools_counts_and_strays_over_seeds(played):
@@ -268,7 +294,7 @@ def test_peers_are_rows_of_their_streams_tables_and_marked(tmp_path, played, com
     assert "| *some-regression* |" in text
     assert "of-another-stream" not in text
     rows = json.loads((tmp_path / "tables" / "quality.json").read_text())["data"]["synthetic"]
-    assert [row["kind"] for row in rows] == ["paper", "paper", "peer"]
+    assert [row["kind"] for row in rows] == ["paper", "paper", "alternative"]
 
 
 def test_a_point_is_the_mean_of_the_last_rounds_of_its_domain_and_undefined_is_a_gap():
@@ -323,17 +349,18 @@ def test_times_are_measured_at_the_defaults_with_one_seed(monkeypatch, tmp_path)
         reproduce, "measured", lambda spec, file, force: specs.append(spec) or fake_timing(
             spec, file, force=force)
     )  # fmt: skip
-    drawer = reproduce.Drawer(Choice(streams=["synthetic"]), tmp_path, False, print)
-    reproduce.DRAWN["runtime"](drawer, EXHIBITS["runtime"])
+    drawer = reproduce.Evaluation(Choice(streams=["synthetic"]), tmp_path, False, print)
+    reproduce.DRAW["runtime"](drawer, EXHIBITS["runtime"])
     assert [spec.learner for spec in specs] == list(paper.LEARNERS)
     assert all(spec.seeds == (0,) and not spec.learner_settings for spec in specs)
 
 
 def test_markdown_of_our_tables_becomes_elements_and_nothing_else():
-    drawn = to_markup("## A & B\n\n- `x`\n- <b>\n\n| **n** | v |\n|:--|--:|\n| *p* | .5 ± .1 |\n")
-    assert drawn == (
+    drawn = to_html("## A & B\n\n- `x`\n- <b>\n\n| **n** | v |\n|:--|--:|\n| *p* | .5 ± .1 |\n")
+    assert drawn.replace("\n", "") == (
         "<h2>A &amp; B</h2><ul><li><code>x</code></li><li>&lt;b&gt;</li></ul>"
-        '<div class="scroll"><table><thead><tr><th class="words" scope="col"><strong>n</strong>'
-        '</th><th scope="col">v</th></tr></thead><tbody class="lines"><tr><th scope="row"><em>p'
-        "</em></th><td>.5 ± .1</td></tr></tbody></table></div>"
+        '<div class="scroll"><table><thead><tr><th style="text-align:left"><strong>n</strong>'
+        '</th><th style="text-align:right">v</th></tr></thead><tbody><tr>'
+        '<td style="text-align:left"><em>p</em></td><td style="text-align:right">.5 ± .1</td>'
+        "</tr></tbody></table></div>"
     )

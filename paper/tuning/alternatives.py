@@ -1,4 +1,4 @@
-"""Peers at their best: settings searched for as those of our learners are, by the same budget."""
+"""Tuning other libraries' models, as our learners are tuned and with as many trials."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -12,21 +12,21 @@ from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.compare.alternatives.runs import AlternativeSpec
 from fairsaoml.core.types import Task
 from fairsaoml.streams.catalog import open_stream
-from paper.search_space import Between, Choice, Space
-from paper.tuning import Trial, choose, tune
-from paper.tuning_learners import REHEARSAL, Part, beginning, whole
-from paper.tuning_scores import Scores, scores_of
+from paper.tuning.learners import REHEARSAL, Excerpt, first_domain, whole_stream
+from paper.tuning.scores import Scores, scores_of
+from paper.tuning.search import Trial, choose, tune
+from paper.tuning.space import Between, Choice, Space
 
 __all__ = ["SPACES", "tuned"]
 
 SEEDS = (0, 1)  # as many as our learners are tuned with
-STUDIES = "tuning.db"  # all studies of a folder of peers
+STUDIES = "tuning.db"  # all studies of a folder
 
 _PENALTY = Between(0.001, 100.0, log=True)
 _WINDOW = Choice((4, 8, 16, 32))
 _REDUCTION: Space = {"window": _WINDOW, "eps": Between(0.001, 0.1, log=True), "C": _PENALTY}
 
-# What a careful user of the library would try; every library default lies within.
+# What a careful user of the library would try; every default of the library is within.
 SPACES: Mapping[str, Space] = {
     "logistic-refit": {"window": Choice((None, 4, 8, 16, 32)), "C": _PENALTY},
     "sgd": {
@@ -57,25 +57,30 @@ def tuned(
     trials: int,
     on_trial: Callable[[Trial], None] = lambda trial: None,
 ) -> AlternativeSpec:
-    """The spec with settings chosen from so many trials; trials made before count.
+    """Return the spec with the settings chosen from so many trials; those done before count.
 
-    Tried on what our learners are tried on, and chosen by the same rule: a peer that knows no
-    fairness for its accuracy alone.
+    They are tried on the rounds that our learners are tried on, and chosen by the same rule.
+
+    Args:
+        spec: the model and the stream.
+        folder: where Optuna keeps the studies.
+        trials: how many settings to try.
+        on_trial: is called after each new trial.
     """
-    default, space = (
-        {**catalog.defaults(spec.alternative), **spec.settings},
-        SPACES[spec.alternative],
-    )
-    parts = _parts(spec)
+    default = {**catalog.defaults(spec.alternative), **spec.settings}
+    space = SPACES[spec.alternative]
+    excerpts = _excerpts(spec)
 
     def objective(settings: dict[str, Any]) -> Scores:
         chosen = {**spec.settings, **settings}
-        return scores_of({part.name: _lines(part, spec.alternative, chosen) for part in parts})
+        return scores_of(
+            {excerpt.name: _lines(excerpt, spec.alternative, chosen) for excerpt in excerpts}
+        )
 
     same = (spec.stream_settings, spec.settings, space, default, version("fairsaoml"))
     digest = sha256(repr(same).encode()).hexdigest()[:8]
     folder.mkdir(parents=True, exist_ok=True)
-    done = tune(
+    finished = tune(
         objective,
         space,
         default=default,
@@ -84,23 +89,27 @@ def tuned(
         trials=trials,
         on_trial=on_trial,
     )
-    best = choose(done, fair=catalog.CATALOG[spec.alternative].constraints != "none")
+    best = choose(finished, fair=catalog.CATALOG[spec.alternative].constraints != "none")
     return replace(spec, settings={**spec.settings, **best.settings}, trials=trials)
 
 
-def _parts(spec: AlternativeSpec) -> list[Part]:
+def _excerpts(spec: AlternativeSpec) -> list[Excerpt]:
     stream = open_stream(spec.stream, spec.stream_settings)
     if spec.stream == REHEARSAL:
-        return [whole(stream, SEEDS)]
-    return [whole(open_stream(REHEARSAL), SEEDS), beginning(stream, SEEDS)]
+        return [whole_stream(stream, SEEDS)]
+    return [whole_stream(open_stream(REHEARSAL), SEEDS), first_domain(stream, SEEDS)]
 
 
-def _lines(part: Part, peer: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lines of a part's rounds. A peer that repeats itself on real rows plays them once."""
+def _lines(excerpt: Excerpt, name: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lines of an excerpt's rounds; one seed is enough where nothing is random."""
 
     def tasks(seed: int) -> Iterator[Task]:
-        return (arrived[part.seeds.index(seed) % len(arrived)] for arrived in part.rounds)
+        return (arrived[excerpt.seeds.index(seed) % len(arrived)] for arrived in excerpt.rounds)
 
-    seeds = part.seeds if part.stream.seeded or catalog.CATALOG[peer].random else part.seeds[:1]
-    results = prequential(replace(part.stream, tasks=tasks), peer, settings, seeds)
+    seeds = (
+        excerpt.seeds
+        if excerpt.stream.seeded or catalog.CATALOG[name].random
+        else excerpt.seeds[:1]
+    )
+    results = prequential(replace(excerpt.stream, tasks=tasks), name, settings, seeds)
     return [line for result in results for line in result.records]

@@ -1,11 +1,12 @@
-"""The theory check: the stream is what it claims, fits find known exponents, results are kept."""
+"""The bounds: the stream is what it claims, fits find known exponents, results are kept."""
 
 import json
 
 import numpy as np
 import pytest
-from paper import theory
-from paper.theory import bounds_table, fit, measure_bounds, theory_stream
+from paper.bounds import bounds_table, fit, measure_bounds, theory_stream
+
+from paper import bounds
 
 LEARNERS = ("fair-glc", "aod")
 LENGTHS = (8, 16, 32)
@@ -23,7 +24,7 @@ def measured(tmp_path_factory):
 
 def test_rows_are_bounded_and_classes_balanced_in_every_round():
     for task in theory_stream(40).tasks(3):
-        assert np.linalg.norm(task.x, axis=1).max() <= theory.LONGEST_ROW + 1e-6
+        assert np.linalg.norm(task.x, axis=1).max() <= bounds.LONGEST_ROW + 1e-6
         assert task.y.mean() == 0.5
         assert 0 < task.group.mean() < 1
 
@@ -37,7 +38,7 @@ def test_a_shorter_game_is_the_beginning_of_a_longer_one():
 def test_the_loss_is_strongly_convex_in_every_round():
     for task in theory_stream(20).tasks(0):
         rows = np.hstack([task.x, np.ones((len(task.x), 1))])
-        chance = 1 / (1 + np.exp(-theory.RADIUS * np.linalg.norm(rows, axis=1)))  # the most extreme
+        chance = 1 / (1 + np.exp(-bounds.RADIUS * np.linalg.norm(rows, axis=1)))  # the most extreme
         curvature = rows.T @ ((chance * (1 - chance))[:, None] * rows) / len(rows)
         assert np.linalg.eigvalsh(curvature)[0] > 1e-4
 
@@ -45,9 +46,9 @@ def test_the_loss_is_strongly_convex_in_every_round():
 def test_no_gradient_is_longer_than_the_bound_that_steps_are_made_of():
     for task in theory_stream(20).tasks(0):
         rows = np.hstack([task.x, np.ones((len(task.x), 1))])
-        assert np.linalg.norm(rows, axis=1).max() <= theory.GRADIENT
+        assert np.linalg.norm(rows, axis=1).max() <= bounds.GRADIENT
         means = [task.x[task.group[:, 0] == g].mean(axis=0) for g in (0, 1)]
-        assert np.linalg.norm(means[1] - means[0]) <= theory.GRADIENT
+        assert np.linalg.norm(means[1] - means[0]) <= bounds.GRADIENT
 
 
 @pytest.mark.parametrize("exponent", [0.25, 0.5, 1.0])
@@ -106,11 +107,11 @@ def test_a_second_call_only_reads(measured):
 
 def test_what_was_measured_otherwise_is_measured_anew(measured, monkeypatch):
     folder, _, _ = measured
-    spec = theory._spec("aod", 8, 32, (0, 1))
+    spec = bounds._spec("aod", 8, 32, (0, 1))
     assert json.loads((folder / "aod-8.json").read_text())["spec"] == spec
-    assert theory._spec("aod", 8, 32, (0, 1, 2)) != spec
-    monkeypatch.setattr(theory, "NOISE", 0.5)
-    assert theory._spec("aod", 8, 32, (0, 1)) != spec
+    assert bounds._spec("aod", 8, 32, (0, 1, 2)) != spec
+    monkeypatch.setattr(bounds, "NOISE", 0.5)
+    assert bounds._spec("aod", 8, 32, (0, 1)) != spec
 
 
 def test_the_table_has_bounds_and_measurements_side_by_side(measured):

@@ -1,19 +1,18 @@
-"""Tuning: settings tried one after another, in a study that can be stopped and gone on with.
+"""The search for settings: a study of trials that can be stopped and continued.
 
     tune(objective, space, default=..., name=..., storage=..., trials=60) -> [Trial, ...]
 
 `objective(settings) -> Scores` tries settings and says how accurate and how fair they are; `space`
-says which values each setting may take (`search_space`). Both may be anybody's: the learners' own
-are in `tuning_learners`, and whoever brings another objective gets the same search with the same
-budget. The first trial is always the default.
+says which values each setting may take (`space`). `learners` and `alternatives` have the objectives
+of this package. The first trial is always the default.
 
-Optuna proposes (TPE, two objectives, both to be high) and its storage remembers. Every proposal
-follows from the trials before it alone, so a study that was killed and gone on with tries the same
-settings as one that never stopped. A trial whose process died is marked as failed and its settings
-are tried again; a trial that failed is in nobody's budget.
+Optuna proposes (TPE, two objectives to maximise) and its storage remembers. Every proposal depends
+on the trials before it alone, so a study that was killed and continued tries the same settings as
+one that never stopped. A trial whose process died is marked as failed and its settings are tried
+again; a failed trial does not count.
 
-Who wants several trials at once calls `tune` in several processes, or on several machines, with
-one storage and one name (`tuning_learners` does): they share the budget.
+For several trials at once, call `tune` in several processes or on several machines with one storage
+and one name, as `learners` does: they share the budget.
 """
 
 import math
@@ -26,20 +25,20 @@ from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.runs.runner import Interrupted, interruptible
-from paper.search_space import Choice, Space
-from paper.tuning_scores import Measured, Scores
+from paper.tuning.scores import Scores, StreamScores
+from paper.tuning.space import Choice, Space
 
 __all__ = ["GOAL", "RULE", "Objective", "Trial", "choose", "front", "tune"]
 
 GOAL = 0.9  # the ratio that is fair enough
-STEP_DOWN = 0.05  # by how much more the goal may be missed while nobody reaches it
+STEP_DOWN = 0.05  # by how much more the goal may be missed, while no trial reaches it
 RULE = (
     f"the most accurate trial with a ratio of {GOAL} or more on each stream; where there is none, "
-    f"what is lacking on average may be {STEP_DOWN}, and so on. A learner that knows no fairness: "
+    f"the mean shortfall may be {STEP_DOWN}, and so on. For a learner without constraints: "
     "the most accurate"
 )
 DIGITS = 3  # significant digits of a number that is tried
-NOBODY = (None, 0)  # the process of a trial that does not say whose it is
+UNKNOWN = (None, 0)  # the process of a trial that does not say whose it is
 DATABASE_PATIENCE = 60.0  # seconds to wait for another process that writes to the same file
 
 Settings = dict[str, Any]
@@ -47,9 +46,9 @@ Objective = Callable[[Settings], Scores]
 
 
 class Trial(NamedTuple):
-    """Settings that were tried."""
+    """Settings that were tried, and their scores."""
 
-    number: int  # in the order they were begun; those that failed have one too
+    number: int  # in the order they were begun; failed trials have one too
     settings: Settings
     scores: Scores
     seconds: float
@@ -68,20 +67,31 @@ def tune(
 ) -> list[Trial]:
     """Try settings until `trials` of them are done; those done before count.
 
-    `default` gives a value for every name in `space`. `name` is the study's in its storage: what
-    is not comparable must not share it. `storage` is an address of a database that Optuna can use
-    ("sqlite:///study.db", "postgresql://..."), or a journal file's path, for network disks that
-    cannot lock. `on_trial` is called after each that is made here.
+    Args:
+        objective: from settings to scores. Its errors are passed on; its settings are tried again
+            by the next call.
+        space: the range of each setting.
+        default: a value for every name in `space`; it is tried first.
+        name: the study's name in its storage. What is not comparable must not share it.
+        storage: a database URL that Optuna can use ("sqlite:///study.db", "postgresql://..."), or
+            the path of a journal file, for network disks that cannot lock.
+        trials: how many to do.
+        on_trial: is called after each trial that this call has done.
 
-    Ctrl-C lets the trial at hand end and raises `Interrupted`; twice, it does not wait. An error in
-    the objective ends the call; what is done is kept, and what failed is tried again by the next.
+    Returns:
+        The finished trials in the order they were begun.
+
+    Raises:
+        ConfigError: a default outside its range, or a storage that cannot be used.
+        Interrupted: Ctrl-C was pressed. The current trial is finished first, unless it is pressed
+            twice.
     """
     for setting, range in space.items():
         if not range.holds(default[setting]):
             raise ConfigError(f"expected a default of {setting} within {range}, got {default}")
     with _Study(storage, name, space, default) as study:
-        study.release_the_dead()
-        study.begin_with_the_default()
+        study.release_dead_trials()
+        study.start_with_default()
         with interruptible() as interrupted:
             while not interrupted() and (asked := study.ask(trials if space else 1)):
                 begun, settings = time.perf_counter(), study.settings(asked)
@@ -101,7 +111,7 @@ def tune(
 
 
 def front(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials that no other one beats in accuracy and ratio, least accurate first.
+    """Return the trials that no other beats in accuracy and ratio, least accurate first.
 
     >>> def trial(number, accuracy, ratio):
     ...     return Trial(number, {}, Scores(accuracy, ratio), 1.0, False)
@@ -117,11 +127,11 @@ def front(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def choose(trials: Sequence[Trial], *, fair: bool = True) -> Trial:
-    """The one to use, by `RULE`; `fair` is whether the learner knows fairness.
+    """Return the trial to use, by `RULE`; `fair` is whether the learner has constraints.
 
-    Lowering the goal by steps keeps a learner that falls short of it from being set to its least
-    accurate trial for a hundredth of ratio. What one stream has above the goal does not make up
-    for what another lacks.
+    The goal is lowered in steps so that a learner that misses it is not set to its least accurate
+    trial for a hundredth of ratio. A ratio above the goal on one stream does not make up for one
+    below it on another. Raises RunError if there are no trials.
 
     >>> def trial(number, accuracy, ratio):
     ...     return Trial(number, {}, Scores(accuracy, ratio), 1.0, False)
@@ -135,9 +145,9 @@ def choose(trials: Sequence[Trial], *, fair: bool = True) -> Trial:
         raise RunError("expected at least one trial to choose from, got none; let it run on")
 
     def steps_down(trial: Trial) -> int:
-        ratios = [found.ratio for found in trial.scores.streams.values()] or [trial.scores.ratio]
-        lacking = fmean(max(0.0, GOAL - ratio) for ratio in ratios)
-        return math.ceil(round(lacking / STEP_DOWN, 9)) if fair else 0
+        ratios = [scores.ratio for scores in trial.scores.streams.values()]
+        shortfall = fmean(max(0.0, GOAL - ratio) for ratio in ratios or [trial.scores.ratio])
+        return math.ceil(round(shortfall / STEP_DOWN, 9)) if fair else 0
 
     return min(
         trials,
@@ -146,14 +156,14 @@ def choose(trials: Sequence[Trial], *, fair: bool = True) -> Trial:
 
 
 class _Study:
-    """What is used of Optuna: one study, by the verbs that tuning needs."""
+    """One study of Optuna's, with the methods that tuning needs."""
 
     def __init__(self, storage: str, name: str, space: Space, default: Mapping[str, Any]) -> None:
         try:
             import optuna
         except ImportError:
             raise ConfigError(
-                "expected optuna to be installed; pip install 'fairsaoml[tune]'"
+                "expected optuna to be installed; pip install 'fairsaoml[paper]'"
             ) from None
         self._optuna = optuna
         self._default = {setting: default[setting] for setting in space}
@@ -201,43 +211,43 @@ class _Study:
             return kinds.CategoricalDistribution(range.values)
         return kinds.FloatDistribution(range.low, range.high, log=range.log)
 
-    def release_the_dead(self) -> None:
+    def release_dead_trials(self) -> None:
         """Trials whose process is gone failed; their settings are tried again."""
         for trial in self._running():
-            host, _ = trial.user_attrs.get("process", NOBODY)
-            if host == self._process[0] and not self._is_being_made(trial):
+            host, _ = trial.user_attrs.get("process", UNKNOWN)
+            if host == self._process[0] and not self._is_under_way(trial):
                 self.give_up(trial)
 
-    def begin_with_the_default(self) -> None:
+    def start_with_default(self) -> None:
         """The first trial of a study is the default."""
         if not self._study.get_trials(deepcopy=False):
             self._study.enqueue_trial(self._default)
 
     def ask(self, budget: int) -> Any | None:
-        """A trial to be made, unless enough are done or are being made on this machine.
+        """Return a trial to do, or None if enough are done or under way on this machine.
 
-        Another machine's are in the budget when they are done: nobody can tell from here that they
-        ever will be. What is too much in the end is left out.
+        Another machine's trials count when they are done: from here, nobody can tell whether they
+        ever will be. A surplus is left out in the end.
         """
         done, running = len(self._finished()), self._running()
-        if done + sum(map(self._is_being_made, running)) >= budget:
+        if done + sum(map(self._is_under_way, running)) >= budget:
             return None
-        # Seeded by its place: a study gone on with does not repeat its first proposals.
+        # Seeded by its place: a continued study does not repeat its first proposals.
         self._study.sampler = self._optuna.samplers.TPESampler(seed=done + len(running))
         trial = self._study.ask(self._space)
         trial.set_user_attr("process", self._process)
         return trial
 
     def settings(self, trial: Any) -> Settings:
-        """What is tried: numbers as a person would write them, but for the default's own."""
+        """Return what is tried: numbers rounded, but for those of the default."""
         return {
             key: value if value == self._default[key] else _rounded(value)
             for key, value in trial.params.items()
         }
 
     def tell(self, trial: Any, settings: Settings, scores: Scores, seconds: float) -> Trial:
-        """Keep what settings scored."""
-        streams = {name: found._asdict() for name, found in scores.streams.items()}
+        """Keep the scores of a trial."""
+        streams = {stream: of_stream._asdict() for stream, of_stream in scores.streams.items()}
         trial.set_user_attr("settings", settings)
         trial.set_user_attr("streams", streams)
         trial.set_user_attr("seconds", seconds)
@@ -245,27 +255,27 @@ class _Study:
         return next(one for one in self.done() if one.number == trial.number)
 
     def give_up(self, trial: Any) -> None:
-        """A trial that came to nothing; its settings wait to be tried again."""
+        """Mark a trial as failed; its settings will be tried again."""
         self._study.tell(trial.number, state=self._states.FAIL)
         if trial.params.keys() == self._space.keys():
             self._study.enqueue_trial(dict(trial.params))
 
     def done(self) -> list[Trial]:
-        """The trials that came to an end, in the order they were begun."""
-        return [self._trial(found) for found in self._finished()]
+        """Return the finished trials in the order they were begun."""
+        return [self._trial(frozen) for frozen in self._finished()]
 
-    def _trial(self, found: Any) -> Trial:
-        accuracy, ratio = found.values
+    def _trial(self, frozen: Any) -> Trial:
+        accuracy, ratio = frozen.values
         streams = {
-            name: Measured(**figures | {"notes": tuple(figures["notes"])})
-            for name, figures in found.user_attrs["streams"].items()
+            name: StreamScores(**figures | {"notes": tuple(figures["notes"])})
+            for name, figures in frozen.user_attrs["streams"].items()
         }
         return Trial(
-            number=found.number,
-            settings=found.user_attrs["settings"],
+            number=frozen.number,
+            settings=frozen.user_attrs["settings"],
             scores=Scores(accuracy=accuracy, ratio=ratio, streams=streams),
-            seconds=found.user_attrs["seconds"],
-            is_default=found.user_attrs["settings"] == self._default,
+            seconds=frozen.user_attrs["seconds"],
+            is_default=frozen.user_attrs["settings"] == self._default,
         )
 
     def _finished(self) -> list[Any]:
@@ -274,15 +284,14 @@ class _Study:
     def _running(self) -> list[Any]:
         return self._study.get_trials(deepcopy=False, states=(self._states.RUNNING,))
 
-    def _is_being_made(self, trial: Any) -> bool:
-        """Whether another process of this machine has a trial at hand; this one has none."""
-        host, pid = trial.user_attrs.get("process", NOBODY)
-        here, own = self._process
-        return host == here and pid != own and _is_alive(pid)
+    def _is_under_way(self, trial: Any) -> bool:
+        """Whether another living process of this machine is doing a trial; this one has none."""
+        host, pid = trial.user_attrs.get("process", UNKNOWN)
+        return [host, pid] != self._process and host == self._process[0] and _is_alive(pid)
 
 
 def _rounded(value: Any) -> Any:
-    """A setting as a person would write it down.
+    """A setting as one would write it down.
 
     >>> _rounded(0.0123456), _rounded(20), _rounded("eo")
     (0.0123, 20, 'eo')

@@ -1,7 +1,7 @@
-"""How good and how fair, in numbers: runs and peers side by side, stretch by stretch.
+"""How accurate and how fair: runs and alternatives side by side, domain by domain.
 
-Every figure is of counts pooled over rounds and seeds. Beside it stands how far the seeds stray:
-the standard deviation of the same figure pooled over each seed's rounds alone.
+Every figure is of counts pooled over rounds and seeds. Beside it stands the standard deviation over
+seeds of the same figure, pooled over each seed's rounds alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,42 +14,37 @@ from fairsaoml.evaluate.metrics import GroupCounts, add, counts_from_json, figur
 from fairsaoml.files import read_json
 from fairsaoml.report.reading import Run, read_run
 
-__all__ = ["DETAILS", "MEASURES", "Row", "peers_of", "quality", "quality_text"]
+__all__ = ["DETAILS", "Row", "alternatives_on", "quality", "quality_text", "short", "table"]
 
-MEASURES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "dp_ratio": "DP",
-    "eo_ratio": "EO",
-}
-DETAILS = "## Stretch by stretch"  # what follows may be folded away
 OVERVIEW = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced",
     "dp_ratio": "DP",
     "eo_ratio": "EO",
 }
+MEASURES = {**OVERVIEW, "eo_ratio_tpr": "TPR ratio", "eo_ratio_fpr": "FPR ratio"}
+DETAILS = "## Domain by domain"  # what follows may be folded away
 
 
 class Row(NamedTuple):
-    """A run in a table: its name there, and whose it is: "ours", "paper" or "peer"."""
+    """A run in a table: its name there, and whose it is: "ours", "paper" or "alternative"."""
 
     label: str
     kind: str
     run: Run
 
 
-def peers_of(stream: str, folder: Path) -> list[Row]:
-    """What was played by others on a stream, if anything: folders with a summary below `folder`."""
-    found = []
-    for summary in sorted(folder.glob("*/*/summary.json")):
-        if read_json(summary).get("stream") == stream:
-            found.append(Row(summary.parent.name, "peer", read_run(summary.parent)))
-    return found
+def alternatives_on(stream: str, folder: Path) -> list[Row]:
+    """Return the finished runs of other libraries' models on a stream, from below `folder`."""
+    return [
+        Row(summary.parent.name, "alternative", read_run(summary.parent))
+        for summary in sorted(folder.glob("*/*/summary.json"))
+        if read_json(summary).get("stream") == stream
+    ]
 
 
 def quality(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Each row's figures by stretch: all rounds, each domain, each domain's last ten rounds."""
+    """Return each row's figures: of all rounds, each domain, each domain's last ten rounds."""
     return [
         {
             "label": row.label,
@@ -80,23 +75,27 @@ def _figures(run: Run, first: int, last: int, pooled: Mapping[str, Any]) -> dict
     of_seeds = [figures(counts) for counts in by_seed.values()]
 
     def spread(name: str) -> float | None:
-        known = [found[name] for found in of_seeds if found[name] is not None]
+        known = [of_seed[name] for of_seed in of_seeds if of_seed[name] is not None]
         return stdev(known) if len(known) > 1 else None
 
-    names = (*MEASURES, "eo_ratio_tpr", "eo_ratio_fpr", "positive_rate")
-    return {name: {"pooled": pooled.get(name), "spread": spread(name)} for name in names}
+    return {
+        name: {"pooled": pooled.get(name), "spread": spread(name)}
+        for name in (*MEASURES, "positive_rate")
+    }
 
 
 def quality_text(streams: Mapping[str, Sequence[Mapping[str, Any]]], *, seen: bool) -> str:
-    """The same as Markdown: an overview of each stream, then every stretch by itself.
+    """Return the same as Markdown: an overview of each stream, then all figures of every block.
 
-    `seen`: whether settings were chosen on rows of a stream's first domain, which is then marked.
+    Args:
+        streams: the result of `quality` for each stream.
+        seen: whether settings were chosen on rows of a stream's first domain, which is then marked.
     """
     parts = [
         "Pooled over rounds and seeds; ± the standard deviation over seeds. DP and EO: the lowest "
         "group's rate divided by the highest's, 1 is fair; EO is the worse of true and of false "
-        "positive rates. Ours in **bold**, the paper's seven plain, outside peers in *italics*."
-        + (" † Settings were chosen on rows of this domain." if seen else "")
+        "positive rates. Ours in **bold**, the paper's seven plain, other libraries' models in "
+        "*italics*." + (" † Settings were chosen on rows of this domain." if seen else "")
     ]
     for stream, rows in streams.items():
         parts += [f"### {stream}", _overview(rows, seen)]
@@ -104,18 +103,18 @@ def quality_text(streams: Mapping[str, Sequence[Mapping[str, Any]]], *, seen: bo
     for stream, rows in streams.items():
         for block in rows[0]["blocks"]:
             mark = " †" if seen and _is_first(block, rows[0]) else ""
-            parts += [f"### {stream}: {block['title']}{mark}", _stretch(rows, block["title"])]
+            parts += [f"### {stream}: {block['title']}{mark}", _block_table(rows, block["title"])]
     return "\n\n".join(parts) + "\n"
 
 
 def _is_first(block: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Whether a stretch lies in the stream's first domain, of several."""
-    domains = [found["domain"] for found in row["blocks"] if found["domain"] is not None]
+    """Whether a block lies in the stream's first domain, of several."""
+    domains = [other["domain"] for other in row["blocks"] if other["domain"] is not None]
     return block["domain"] is not None and block["domain"] == domains[0]
 
 
 def _overview(rows: Sequence[Mapping[str, Any]], seen: bool) -> str:
-    """One row a learner: the domains one after another in each cell."""
+    """One row for each learner; each cell has the domains one after another."""
     domains = [block["domain"] for block in rows[0]["blocks"] if block["end"]]
     named = [f"{name} †" if seen and at == 0 else name for at, name in enumerate(domains)]
     head = ["", *OVERVIEW.values(), *(f"{title}, last ten" for title in OVERVIEW.values())]
@@ -127,30 +126,28 @@ def _overview(rows: Sequence[Mapping[str, Any]], seen: bool) -> str:
             blocks = blocks or [b for b in row["blocks"] if b["domain"] is None]
             for measure in OVERVIEW:
                 values = [block["figures"][measure]["pooled"] for block in blocks]
-                cells.append(" ".join(short(value, 3 if "accuracy" in measure else 2)
-                                      for value in values))  # fmt: skip
+                digits = 3 if "accuracy" in measure else 2
+                cells.append(" ".join(short(value, digits) for value in values))
         body.append(cells)
     order = f"Domains in their order: {', '.join(named)}.\n\n" if len(domains) > 1 else ""
     return order + table(head, body)
 
 
-def _stretch(rows: Sequence[Mapping[str, Any]], title: str) -> str:
-    head = ["", *MEASURES.values(), "TPR ratio", "FPR ratio"]
-    body = []
-    for row in rows:
-        block = next((found for found in row["blocks"] if found["title"] == title), None)
-        if block is None:
-            continue
-        names = (*MEASURES, "eo_ratio_tpr", "eo_ratio_fpr")
-        body.append([_name(row), *(_strayed(block["figures"][name]) for name in names)])
-    return table(head, body)
+def _block_table(rows: Sequence[Mapping[str, Any]], title: str) -> str:
+    body = [
+        [_name(row), *(_with_spread(block["figures"][name]) for name in MEASURES)]
+        for row in rows
+        for block in row["blocks"]
+        if block["title"] == title
+    ]
+    return table(["", *MEASURES.values()], body)
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    return {"ours": "**{}**", "peer": "*{}*"}.get(row["kind"], "{}").format(row["label"])
+    return {"ours": "**{}**", "alternative": "*{}*"}.get(row["kind"], "{}").format(row["label"])
 
 
-def _strayed(figure: Mapping[str, float | None]) -> str:
+def _with_spread(figure: Mapping[str, float | None]) -> str:
     spread = figure["spread"]
     return short(figure["pooled"]) + (f" ± {short(spread)}" if spread is not None else "")
 

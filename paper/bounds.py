@@ -1,17 +1,17 @@
 """Do the bounds hold, and how tight are they? Regret and violation measured against tau and T.
 
-A game built for Theorem 1, as far as it can be met, and all learners on it. What is met: the model
+All learners on a stream that meets the assumptions of Theorem 1 as far as possible. Met: the model
 is linear, rows are bounded, parameters live in a ball, so that f_t is convex, Lipschitz and smooth,
 and strongly convex over the ball, since each round has sixteen times as many rows as parameters.
 Each round has as many positives as negatives, so that the loss that is learned (balanced) and the
 loss that is scored (over all rows) are the same function. g_t is the gap of logits: convex and
-Lipschitz. What is not met, and cannot be with any linear score: g_t is strongly convex in the
-theorem; |a . theta| is not, nor is it smooth where it is zero. Also, the theorem speaks of
-theta after adaptation and of exact gradients; zero-shot scores are measured here, and learners with
-a query learn from halves of the round's rows.
+Lipschitz. Not met, and impossible with any linear score: g_t is strongly convex in the theorem;
+|a . theta| is not, nor is it smooth where it is zero. Also, the theorem is about theta after
+adaptation and about exact gradients; here zero-shot scores are measured, and learners with a query
+learn from halves of the round's rows.
 
-The stream changes its direction at random times, with stays of all lengths from 8 to 512 rounds.
-A game of T rounds is the beginning of the longest one, so that comparators are shared.
+The stream changes its direction at random times; a direction stays for 8 to 512 rounds. A run of T
+rounds is the beginning of the longest one, so that comparators are shared.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,9 +61,9 @@ OWN: dict[str, dict[str, float]] = {
     "aod": {"scale": RADIUS / GRADIENT},
     "cbce": {"scale": RADIUS / GRADIENT},
 }
-# Learners that are told T. The others are told the longest horizon, if any, so that a game of T
-# rounds is the beginning of a longer one and is played once.
-TOLD = ("fairsaoml",)
+# Learners whose horizon is T. The others get the longest horizon, if any, so that a run of T rounds
+# is the beginning of a longer one, and one run serves all T.
+KNOW_HORIZON = ("fairsaoml",)
 
 # The paper's table of upper bounds: loss regret, violation. "-": it states none.
 PRINTED: dict[str, tuple[str, str]] = {
@@ -84,8 +84,8 @@ class Slope(NamedTuple):
     """An exponent of growth and the half-width of its confidence interval."""
 
     value: float
-    half_width: float | None  # one seed tells of no spread
-    seeds: int  # with a slope; the others' values are not above zero
+    half_width: float | None  # None: one seed has no spread
+    seeds: int  # those with a slope; the values of the others are not above zero
 
 
 def measure_bounds(
@@ -96,46 +96,54 @@ def measure_bounds(
     folder: Path,
     on_progress: Say | None = None,
 ) -> dict[str, Any]:
-    """Play, solve and fit; each learner's figures at each length are kept in `folder`.
+    """Run the learners, solve for the comparators and fit the exponents of growth.
 
-    A second call with the same settings only reads. None: all learners of the registry.
+    Args:
+        learners: their names; None: all that are registered.
+        lengths: the horizons T.
+        seeds: the seeds.
+        folder: each learner's figures at each length are kept here; a second call only reads them.
+        on_progress: is called with a line of words for each step.
+
+    Returns:
+        Exponents and the values behind them, by learner; and those of the bounds.
     """
     say = on_progress or (lambda words: None)
     names = list(registry.registered() if learners is None else learners)
     folder.mkdir(parents=True, exist_ok=True)
-    found: dict[tuple[str, int], dict[str, Any]] = {}
+    figures: dict[tuple[str, int], dict[str, Any]] = {}
     best: dict[int, list[_Best]] = {}
     for name in names:
-        played: dict[int, tuple[Floats, Floats]] = {}
+        series: dict[int, tuple[Floats, Floats]] = {}
         for length in lengths:
             file = folder / f"{name}-{length}.json"
-            told = length if name in TOLD else max(lengths)
-            spec = _spec(name, length, told, seeds)
+            horizon = length if name in KNOW_HORIZON else max(lengths)
+            spec = _spec(name, length, horizon, seeds)
             if file.exists() and (kept := read_json(file))["spec"] == spec:
-                found[name, length] = kept
+                figures[name, length] = kept
                 continue
             if not best:
                 say(f"solving for the best models of windows up to {max(lengths)} rounds")
                 best = _comparators(max(lengths), seeds)
-            if told not in played:
-                say(f"{name}, {told} rounds, {len(seeds)} seeds")
-                played[told] = _play(name, told, seeds)
-            loss, violation = (series[:, :length] for series in played[told])
+            if horizon not in series:
+                say(f"{name}, {horizon} rounds, {len(seeds)} seeds")
+                series[horizon] = _run(name, horizon, seeds)
+            loss, violation = (values[:, :length] for values in series[horizon])
             write_json(file, {"spec": spec, **_figures(loss, violation, best, length)})
-            found[name, length] = read_json(file)
+            figures[name, length] = read_json(file)
     return {
         "schema": SCHEMA_VERSION,
         "lengths": list(lengths),
         "seeds": list(seeds),
         "fixed_window": min(FIXED_WINDOW, min(lengths)),
         "stream": {"rows": ROWS, "stays": list(STAYS), "radius": RADIUS, "tolerance": TOLERANCE},
-        "learners": {name: _growth(found, name, lengths) for name in names},
+        "learners": {name: _growth(figures, name, lengths) for name in names},
         "bounds": _bounds(lengths),
     }
 
 
 def theory_stream(length: int) -> Stream:
-    """Rounds of 64 bounded rows, half of them positive; the direction changes at random times.
+    """Return rounds of 64 bounded rows, half of them positive, whose direction changes at times.
 
     >>> task = next(theory_stream(4).tasks(0))
     >>> task.x.shape, task.y.mean().item(), bool((np.linalg.norm(task.x, axis=1) <= 1.001).all())
@@ -178,8 +186,8 @@ class _Best(NamedTuple):
 
 
 def _settings(name: str, length: int) -> dict[str, Any]:
-    """The same problem for all; the paper's learner with the steps that its proof wants."""
-    wanted: dict[str, Any] = {
+    """The same problem for all learners; the paper's with the steps of its proof."""
+    settings: dict[str, Any] = {
         "model": "logistic",
         "score": "logit",
         "constraints": "dp",
@@ -195,19 +203,25 @@ def _settings(name: str, length: int) -> dict[str, Any]:
     entry = registry.entry(name)
     known = {item.name: item.metadata["rule"] for item in fields(entry.config)}
     if "query" in known:
-        wanted |= {"support": ROWS // 4, "query": ROWS // 4}
-    wanted |= OWN.get(name, {})
+        settings |= {"support": ROWS // 4, "query": ROWS // 4}
+    settings |= OWN.get(name, {})
     if name == "fairsaoml":
         # eta_1 = eta_2 = O(1 / sqrt T) in the proof. The gradient that is not taken through the
         # base learner compiles in half the time.
         step = RADIUS / (GRADIENT * length**0.5)
-        wanted |= {"meta_primal_step": step, "meta_dual_step": step, "meta_gradient": "first-order"}
-    return {key: value for key, value in wanted.items() if key in known and known[key].holds(value)}
+        settings |= {
+            "meta_primal_step": step,
+            "meta_dual_step": step,
+            "meta_gradient": "first-order",
+        }
+    return {
+        key: value for key, value in settings.items() if key in known and known[key].holds(value)
+    }
 
 
-def _spec(name: str, length: int, told: int, seeds: Sequence[int]) -> dict[str, Any]:
-    """All that a figure depends on; a kept one of another spec is measured anew."""
-    config = registry.configure(name, _settings(name, told)).to_dict()
+def _spec(name: str, length: int, horizon: int, seeds: Sequence[int]) -> dict[str, Any]:
+    """All that a figure depends on; kept figures of another spec are measured again."""
+    config = registry.configure(name, _settings(name, horizon)).to_dict()
     spec = {
         "learner": name,
         "length": length,
@@ -218,13 +232,13 @@ def _spec(name: str, length: int, told: int, seeds: Sequence[int]) -> dict[str, 
     return tidy(spec)  # as it reads back from its file
 
 
-def _judge() -> tuple[Any, dict[str, Any]]:
-    """The problem that everyone is judged by, those without constraints too."""
+def _scored_problem() -> tuple[Any, dict[str, Any]]:
+    """The problem that all learners are scored on, also those without constraints."""
     config = registry.configure("fairsaoml", _settings("fairsaoml", max(LENGTHS)))
     return make_problem(config, theory_stream(1).schema), config.to_dict()
 
 
-def _play(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]:
+def _run(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]:
     """Loss (seed, round) and violation (seed, round) of one learner."""
     import jax
 
@@ -240,7 +254,7 @@ def _play(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]
     stream = theory_stream(length)
     config = registry.configure(name, _settings(name, length))
     learner = registry.build(name, config, stream.schema)
-    problem, _ = _judge()
+    problem, _ = _scored_problem()
     passes = zip(*[stream.tasks(seed) for seed in seeds], strict=True)
     batches = all_rounds(list(passes), shared=False)
     keys = run_keys(seeds)
@@ -252,8 +266,8 @@ def _play(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]
 
 
 def _comparators(length: int, seeds: Sequence[int]) -> dict[int, list[_Best]]:
-    """By window length, the comparators of each seed's longest game."""
-    problem, config = _judge()
+    """By window length, the comparators of each seed's longest run."""
+    problem, config = _scored_problem()
     solved: dict[int, list[_Best]] = {window: [] for window in doubling(length)}
     for seed in seeds:
         rounds = linear_rounds(list(theory_stream(length).tasks(seed)), problem, config)
@@ -272,19 +286,19 @@ def _comparators(length: int, seeds: Sequence[int]) -> dict[int, list[_Best]]:
 def _figures(
     loss: Floats, violation: Floats, best: Mapping[int, Sequence[_Best]], length: int
 ) -> dict[str, Any]:
-    """Regrets and violation of a game by window and seed: lists (window, seed)."""
+    """Regrets and violation of a run by window and seed: lists (window, seed)."""
     windows = doubling(length)
 
     def regrets(which: str) -> list[list[float]]:
         return [
             [
-                largest_regret(own, _until(getattr(known, which), length)).value
-                for own, known in zip(loss, best[window], strict=True)
+                largest_regret(losses, _until(getattr(solved, which), length)).value
+                for losses, solved in zip(loss, best[window], strict=True)
             ]
             for window in windows
         ]
 
-    sums = [[worst(own.tolist(), window).total for own in violation] for window in windows]
+    sums = [[worst(of_seed.tolist(), window).total for of_seed in violation] for window in windows]
     gaps = [known.fair.gap.max() for window in windows for known in best[window]]
     return {
         "windows": windows,
@@ -298,20 +312,15 @@ def _figures(
 def _until(best: Comparators, rounds: int) -> Comparators:
     """The windows that end within so many rounds."""
     kept = best.start + best.length <= rounds
-    return best._replace(
-        start=best.start[kept],
-        point=best.point[kept],
-        loss=best.loss[kept],
-        bound=best.bound[kept],
-        violation=best.violation[kept],
-    )
+    by_window = ("start", "point", "loss", "bound", "violation")
+    return best._replace(**{name: getattr(best, name)[kept] for name in by_window})
 
 
 def fit(xs: Sequence[float], values: Sequence[Sequence[float]]) -> Slope | None:
-    """The exponent a of value ~ x^a: by least squares for each seed, then over seeds.
+    """Return the exponent a of value ~ x^a: by least squares for each seed, then over seeds.
 
-    `values` is (x, seed). A seed with fewer than three values above zero has no exponent; where
-    most have none, neither has the whole.
+    `values` is (x, seed). A seed with fewer than three values above zero has no exponent; None if
+    most seeds have none.
 
     >>> fit([1, 2, 4], [[3.0], [6.0], [12.0]])
     Slope(value=1.0, half_width=None, seeds=1)
@@ -340,24 +349,24 @@ MEASURES = ("fair_regret", "regret", "violation")
 
 
 def _growth(
-    found: Mapping[tuple[str, int], Mapping[str, Any]], name: str, lengths: Sequence[int]
+    figures: Mapping[tuple[str, int], Mapping[str, Any]], name: str, lengths: Sequence[int]
 ) -> dict[str, Any]:
     """A learner's exponents and the values behind them."""
-    longest = found[name, max(lengths)]
+    longest = figures[name, max(lengths)]
     fixed = min(FIXED_WINDOW, min(lengths))
     windows = [window for window in longest["windows"] if window >= SHORTEST]
     grown: dict[str, Any] = {}
     for key in MEASURES:
         by_window = [longest[key][longest["windows"].index(window)] for window in windows]
         at_fixed = [
-            found[name, length][key][found[name, length]["windows"].index(fixed)]
+            figures[name, length][key][figures[name, length]["windows"].index(fixed)]
             for length in lengths
         ]
-        static = [found[name, length][key][-1] for length in lengths]
+        static = [figures[name, length][key][-1] for length in lengths]
         grown[key] = {
-            "in_window": _plain(fit(windows, by_window)),
-            "in_rounds": _plain(fit(lengths, at_fixed)),
-            "static": _plain(fit(lengths, static)),
+            "in_window": _to_json(fit(windows, by_window)),
+            "in_rounds": _to_json(fit(lengths, at_fixed)),
+            "static": _to_json(fit(lengths, static)),
             "by_window": [
                 [window, *values] for window, values in zip(windows, by_window, strict=True)
             ],
@@ -365,11 +374,11 @@ def _growth(
                 [length, *values] for length, values in zip(lengths, at_fixed, strict=True)
             ],
         }
-    grown["gap_per_round"] = max(found[name, length]["gap_per_round"] for length in lengths)
+    grown["gap_per_round"] = max(figures[name, length]["gap_per_round"] for length in lengths)
     return grown
 
 
-def _plain(slope: Slope | None) -> dict[str, Any] | None:
+def _to_json(slope: Slope | None) -> dict[str, Any] | None:
     return None if slope is None else slope._asdict()
 
 
@@ -381,7 +390,7 @@ def _bounds(lengths: Sequence[int]) -> dict[str, Any]:
     for key in ("loss", "violation", "violation_of_proof"):
         tau = fit(windows, [[getattr(proven_growth(longest, w), key)] for w in windows])
         total = fit(lengths, [[getattr(proven_growth(n, fixed), key)] for n in lengths])
-        bounds[key] = {"in_window": _plain(tau), "in_rounds": _plain(total)}
+        bounds[key] = {"in_window": _to_json(tau), "in_rounds": _to_json(total)}
     return bounds
 
 
@@ -390,15 +399,15 @@ Exponents a of growth like τ^a (T = {longest}, τ from {shortest} to {longest})
 {least} to {longest}, τ = {fixed}; static: τ = T), fitted in log-log for each of {seeds} seeds: the
 mean and the half-width of its {confidence:.0%} confidence interval over seeds. Regret is FairSAR:
 against the best fair model of the worst window. Values at or below zero have no logarithm and are
-left out of a fit, so that an exponent speaks of the windows in which there is something to regret;
+left out of a fit, so that an exponent is about the windows in which there is something to regret;
 "≤ 0": fewer than three such values for most seeds. The last two rows are the theorem's bounds,
-fitted the same way. A bound has a constant that nobody knows and a fit has a range: an exponent not
-above theirs agrees with them, one above is not seen to, over these T, and refutes nothing.
+fitted the same way. A bound has an unknown constant and a fit has a range: an exponent not above
+theirs agrees with them; one above does not, over these T, but refutes nothing.
 Comparators are solved to a duality gap of {gap:.0e} per round."""
 
 
 def bounds_table(data: Mapping[str, Any]) -> str:
-    """The paper's table of upper bounds, with the measured exponents beside it, as Markdown."""
+    """Return the paper's table of upper bounds with the measured exponents, as Markdown."""
     head = ["learner", "loss regret, proven", "measured in τ", "in T", "static, in T"]
     head += ["violation, proven", "measured in τ", "in T"]
     rows = [head, ["---"] * len(head)]
@@ -428,11 +437,9 @@ def bounds_table(data: Mapping[str, Any]) -> str:
 
 
 def _order(bound: str) -> str:
-    return (
-        "-"
-        if bound == "-"
-        else "; its proof: ".join(f"O({part})" for part in bound.split("; its proof: "))
-    )
+    if bound == "-":
+        return bound
+    return "; its proof: ".join(f"O({part})" for part in bound.split("; its proof: "))
 
 
 def _exponent(slope: Mapping[str, Any] | None) -> str:

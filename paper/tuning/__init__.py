@@ -1,0 +1,1 @@
+"""Search for settings that make a learner accurate and fair."""
