@@ -1,4 +1,4 @@
-"""A package outside the tree brings a learner, a constraint and a model by entry points alone."""
+"""A package outside the tree brings names of each kind by entry points alone."""
 
 import json
 from pathlib import Path
@@ -14,9 +14,10 @@ from fairsaoml.core.models import MODELS
 from fairsaoml.core.types import Attribute
 from fairsaoml.estimators import river, sklearn
 from fairsaoml.learners.registry import LEARNERS
+from fairsaoml.streams.catalog import CATALOG, STREAMS
 
 PLUGIN = Path(__file__).parent / "plugin"
-REGISTRIES = (LEARNERS, NOTIONS, MODELS)
+REGISTRIES = (LEARNERS, NOTIONS, MODELS, STREAMS)
 
 
 @pytest.fixture
@@ -45,6 +46,21 @@ def test_its_names_run_through_the_command_line(command, tmp_path):
     assert all(len(record["dual"]) == 2 for record in records)
     said = command("learners", "steady")
     assert "one of none, dp, eop, eo, young, or several" in " ".join(said.out.split())
+
+
+@pytest.mark.usefixtures("plugin")
+def test_its_stream_is_listed_run_and_predicted(command, tmp_path):
+    listed = json.loads(command("streams", "--json").out)
+    assert [item["name"] for item in listed] == [*CATALOG, "coins"]
+    assert listed[-1]["settings"] == ["bend", "tasks", "rows"]
+    words = ["--seeds", 1, "--out", tmp_path / "run", "--quiet", "--json", "--set", "tasks=3"]
+    for key, value in tiny.SHARED.items():
+        words += ["--set", f"{key}={value}"]
+    said = command("run", "coins", *words)
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["rounds"] == 3
+    (tmp_path / "new.csv").write_text("thumb\n0.5\n-1\n")
+    assert len(command("predict", tmp_path / "run", tmp_path / "new.csv").out.splitlines()) == 3
 
 
 @pytest.mark.usefixtures("plugin")

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.streams.catalog import setting_names
 from fairsaoml.streams.table import reading
 from fairsaoml.streams.table import survey as survey_module
 from fairsaoml.streams.table.cutting import Every
@@ -534,6 +535,12 @@ def test_settings_and_encoder_are_json_and_build_the_stream_again(tmp_path):
     again = stream_from_table(settings.pop("source"), **settings)
     same(again, stream)
     assert json.loads(json.dumps(stream.encoder, allow_nan=False)) == again.encoder
+
+
+def test_a_saved_encoder_is_no_setting_that_a_person_types():
+    names = setting_names("people.csv")
+    assert "label" in names
+    assert "encoder" not in names
 
 
 def test_new_rows_without_a_label_are_encoded_as_the_stream_encodes_them(tmp_path):

@@ -38,18 +38,18 @@ def predict_rows(
         DataError: The file lacks a column, or holds what is no number where one is expected.
         RunError: The folder holds no run, or one that has learned nothing yet.
     """
-    spec, game, checkpoint = load_run(folder)
+    spec, setup, checkpoint = load_run(folder)
     if seed is not None and seed not in spec.seeds:
         seeds = ", ".join(map(str, spec.seeds))
         raise ConfigError(f"expected one of the run's seeds ({seeds}), got {seed}")
     index = 0 if seed is None else list(spec.seeds).index(seed)
     state = jax.tree.map(lambda leaf: leaf[index], checkpoint.state)
     table = read_table(file)
-    if game.stream.encoder is not None:
-        x, notes = encode_rows(game.stream.encoder, table)
+    if setup.stream.encoder is not None:
+        x, notes = encode_rows(setup.stream.encoder, table)
     else:
-        need(game.stream.schema.features, table.column_names, str(file))
-        x, notes = _numbers(table, game.stream.schema.features, file), ()
+        need(setup.stream.schema.features, table.column_names, str(file))
+        x, notes = _numbers(table, setup.stream.schema.features, file), ()
     if not len(x):
         return np.zeros(0), np.zeros(0, bool), (*notes, f"{file} has a header and no rows")
     broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
@@ -61,8 +61,8 @@ def predict_rows(
     x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
     rows = len(x)
     padded = np.pad(x, ((0, bucket(rows) - rows), (0, 0)))
-    scores = np.asarray(jax.jit(game.learner.scores)(state, padded))[:rows].astype(np.float64)
-    decisions = np.asarray(jax.jit(game.learner.margins)(state, padded))[:rows] > 0
+    scores = np.asarray(jax.jit(setup.learner.scores)(state, padded))[:rows].astype(np.float64)
+    decisions = np.asarray(jax.jit(setup.learner.margins)(state, padded))[:rows] > 0
     return 1 / (1 + np.exp(-scores)), decisions, notes
 
 

@@ -9,8 +9,8 @@ from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.regret import regret as regrets
 from fairsaoml.files import read_json
 from fairsaoml.runs.journal import read_rounds
-from fairsaoml.runs.runner import ROUNDS, SPEC, load_spec
-from fairsaoml.runs.spec import Setup
+from fairsaoml.runs.runner import ROUNDS, SPEC, load_spec, read_spec
+from fairsaoml.runs.spec import Setup, reopened_stream
 from fairsaoml.streams.stream import checked
 
 __all__ = ["run_regret"]
@@ -61,7 +61,7 @@ def run_regret(
             ],
         }
     use_cache()
-    setup = Setup.of(spec)
+    setup = Setup.of(spec, reopened_stream(read_spec(folder)["stream"]))
     stream = setup.stream
 
     def tasks(seed: int) -> list[Task]:

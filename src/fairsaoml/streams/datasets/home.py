@@ -1,23 +1,15 @@
 """Where data sets live on this machine, and how a file enters that place: whole or not at all."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
+
+import platformdirs
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.files import replacing
 
-__all__ = [
-    "HOME_VARIABLE",
-    "NotHere",
-    "data_home",
-    "home_setting",
-    "keep_table",
-    "kept_table",
-    "make_folder",
-    "missing",
-]
+__all__ = ["HOME_VARIABLE", "NotHere", "data_home", "keep_table", "kept_table", "missing"]
 
 HOME_VARIABLE = "FAIRSAOML_DATA_HOME"
 
@@ -34,20 +26,12 @@ def data_home(home: str | Path | None = None) -> Path:
         return Path(home).expanduser()
     if chosen := os.environ.get(HOME_VARIABLE):
         return Path(chosen).expanduser()
-    return _user_cache() / "fairsaoml"
+    return platformdirs.user_cache_path("fairsaoml", appauthor=False, opinion=False)
 
 
 def home_setting(home: str | Path | None) -> dict[str, str]:
     """What a stream's settings must say to find its data again: a home that was given."""
     return {} if home is None else {"home": str(Path(home).expanduser().absolute())}
-
-
-def _user_cache() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 class NotHere(DataError):
