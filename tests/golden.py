@@ -50,7 +50,7 @@ def main() -> None:
     from fairsaoml.runs.runner import run
 
     FOLDER.mkdir(exist_ok=True)
-    for learner in tiny.SETTINGS:
+    for learner in tiny.GOLDEN:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "run"
             run(tiny.spec(learner), folder)

@@ -63,7 +63,7 @@ def one_pair():
     begun, records, points = None, [], [np.zeros(11)]
     for played in prequential(game.stream, game.learner, game.problem, [0], state=begun):
         records += played.records
-        primal = played.state.pair.primal
+        primal = played.state.learned.primal
         points.append(np.append(np.asarray(primal["weight"][0]), primal["bias"][0]))
     return game, tasks_of(game, 0), records, points
 
