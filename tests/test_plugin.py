@@ -1,4 +1,4 @@
-"""A package outside the tree brings a learner, a constraint and a model by entry points alone."""
+"""A package outside the tree brings a learner, a constraint, a model and a stream."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,10 @@ from fairsaoml.core.fairness import NOTIONS
 from fairsaoml.core.models import MODELS
 from fairsaoml.core.types import Attribute
 from fairsaoml.learners.registry import LEARNERS
+from fairsaoml.streams.catalog import STREAMS
 
 PLUGIN = Path(__file__).parent / "plugin"
-REGISTRIES = (LEARNERS, NOTIONS, MODELS)
+REGISTRIES = (LEARNERS, NOTIONS, MODELS, STREAMS)
 
 
 @pytest.fixture
@@ -31,8 +32,8 @@ def plugin(monkeypatch):
 
 @pytest.mark.usefixtures("plugin")
 def test_its_names_run_through_the_command_line(command, tmp_path):
-    words = ["run", "synthetic", "--learner", "steady", "--seeds", 1, "--out", tmp_path / "run"]
-    for setting in ("tasks=2", "rows=60", "model=quadratic", "constraints=young+dp", "step=0.3"):
+    words = ["run", "coins", "--learner", "steady", "--seeds", 1, "--out", tmp_path / "run"]
+    for setting in ("tasks=6", "rows=60", "model=quadratic", "constraints=young+dp", "step=0.3"):
         words += ["--set", setting]
     said = command(*words)
     assert said.code == 0, said.err
