@@ -1,4 +1,4 @@
-"""A package outside the tree brings names of each kind by entry points alone."""
+"""A package outside the tree brings a learner, a constraint, a model and a stream."""
 
 import json
 from pathlib import Path
@@ -33,8 +33,8 @@ def plugin(monkeypatch):
 
 @pytest.mark.usefixtures("plugin")
 def test_its_names_run_through_the_command_line(command, tmp_path):
-    words = ["run", "synthetic", "--learner", "steady", "--seeds", 1, "--out", tmp_path / "run"]
-    for setting in ("tasks=2", "rows=60", "model=quadratic", "constraints=young+dp", "step=0.3"):
+    words = ["run", "coins", "--learner", "steady", "--seeds", 1, "--out", tmp_path / "run"]
+    for setting in ("tasks=6", "rows=60", "model=quadratic", "constraints=young+dp", "step=0.3"):
         words += ["--set", setting]
     said = command(*words)
     assert said.code == 0, said.err
