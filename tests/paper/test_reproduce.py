@@ -155,14 +155,14 @@ def test_the_quick_form_plays_draws_and_a_second_call_only_draws(tmp_path, comma
     said = command(*words("figure-3", tmp_path, "--jobs", 2))
     assert said.code == 0, said.err
     assert "synthetic: fairsaoml" in said.err
-    assert "2 of 2 runs done" in said.err
+    assert "finished: 2/2 runs" in said.err
     assert said.out.strip() == f"page: {tmp_path / 'index.html'}"
     drawn = {path: path.read_bytes() for path in tmp_path.glob("[ft]*/*")}
     rounds = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("rounds.jsonl")}
     assert len(rounds) == 2
     again = command(*words("figure-3", tmp_path, "--jobs", 2))
     assert again.code == 0
-    assert "runs done" not in again.err
+    assert "finished" not in again.err
     assert {path: path.stat().st_mtime_ns for path in rounds} == rounds
     assert {path: path.read_bytes() for path in drawn} == drawn
     # The command on the page is the one that was given.
