@@ -26,7 +26,7 @@ TASKS = [task for task, _ in zip(STREAM.tasks(3), range(2 * ROUNDS), strict=Fals
 
 def online(name="fairsaoml-live", seed=3, **settings):
     small = {**tiny.SETTINGS.get(name, tiny.SHARED), **settings}
-    if name in tiny.SETTINGS:
+    if name in tiny.LEARNERS:
         small.setdefault("horizon", 4)
     return OnlineLearner(STREAM.schema, name, small, seed=seed)
 
