@@ -444,7 +444,7 @@ def test_cbces_first_rounds_by_hand() -> None:
     begun = jnp.array([2, 2])
     np.testing.assert_allclose(weights.coin_betting(wagers, begun, present), [0.5, 0.5])
     # The first outcome moves no wealth, for the bet on it is 0; a loss counts as 0.
-    wagers = weights.settle(wagers, jnp.array([-0.6, 0.8]))
+    wagers = weights.paid_out(wagers, jnp.array([-0.6, 0.8]))
     np.testing.assert_allclose(wagers.total, [0.0, 0.8])
     np.testing.assert_allclose(np.exp(wagers.log_wealth), [1.0, 1.0])
     # Round 3: [2,3] bets 0.8 / 2 x 1; [3,3] is new and bets nothing.
@@ -453,7 +453,7 @@ def test_cbces_first_rounds_by_hand() -> None:
     begun = jnp.array([3, 2])
     np.testing.assert_allclose(weights.coin_betting(wagers, begun, present), [0.0, 1.0])
     # It loses 0.5: wealth 1 - 0.5 x 0.4; then bets (0.8 - 0.5) / 3 x 0.8.
-    wagers = weights.settle(wagers, jnp.array([0.5, -0.5]))
+    wagers = weights.paid_out(wagers, jnp.array([0.5, -0.5]))
     np.testing.assert_allclose(np.exp(wagers.log_wealth), [1.0, 0.8], rtol=1e-6)
     np.testing.assert_allclose(weights.bet_fraction(wagers), [0.25, 0.1], rtol=1e-6)
     # Prior 1 / (9 x 2) against 1 / (4 x 2), bets 0.25 x 1 against 0.1 x 0.8.
@@ -468,7 +468,7 @@ def test_cbces_first_rounds_by_hand() -> None:
 def test_wealth_is_never_negative_and_equals_the_plain_sum_of_wins(outcomes: list[float]) -> None:
     wagers, bettor = weights.no_wagers(1), Bettor(np.zeros(0))
     for outcome in outcomes:
-        wagers, bettor = weights.settle(wagers, jnp.array([outcome])), bettor.settle(outcome)
+        wagers, bettor = weights.paid_out(wagers, jnp.array([outcome])), bettor.paid_out(outcome)
     assert bettor.wealth > 0
     assert float(np.exp(wagers.log_wealth[0])) == pytest.approx(bettor.wealth, rel=1e-3)
     assert float(wagers.total[0]) == pytest.approx(bettor.z, abs=1e-4)
