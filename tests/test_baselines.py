@@ -468,7 +468,7 @@ def test_cbces_first_rounds_by_hand() -> None:
 def test_wealth_is_never_negative_and_equals_the_plain_sum_of_wins(outcomes: list[float]) -> None:
     wagers, bettor = weights.no_wagers(1), Bettor(np.zeros(0))
     for outcome in outcomes:
-        wagers, bettor = weights.paid_out(wagers, jnp.array([outcome])), bettor.paid_out(outcome)
+        wagers, bettor = weights.paid_out(wagers, jnp.array([outcome])), bettor.settle(outcome)
     assert bettor.wealth > 0
     assert float(np.exp(wagers.log_wealth[0])) == pytest.approx(bettor.wealth, rel=1e-3)
     assert float(wagers.total[0]) == pytest.approx(bettor.z, abs=1e-4)
