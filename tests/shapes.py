@@ -1,7 +1,7 @@
 """Enforce the shapes in jaxtyping annotations: a call that breaks one is an error.
 
 As a program, it traces a round of every learner with the shapes enforced, which compiles nothing:
-a test runs it. `make shapes` enforces them in all tests, which takes about a third longer.
+a test runs it. `make shapes` enforces them in all tests, which takes longer.
 """
 
 from collections.abc import Callable, Iterator

@@ -188,12 +188,12 @@ def widen_samples(samples: Buffer, room: int) -> Buffer:
     return jax.vmap(buffers.forget)(widen(samples, room), new)
 
 
-def at(tree: Tree, level: Int[Array, ""]) -> Tree:
+def at(tree: Tree, level: Int[Array, ""] | int) -> Tree:
     """The part of `tree` that belongs to `level`."""
     return jax.tree.map(lambda leaf: leaf[level], tree)
 
 
-def put(tree: Tree, level: Int[Array, ""], value: Any) -> Tree:
+def put(tree: Tree, level: Int[Array, ""] | int, value: Any) -> Tree:
     """Return `tree` with `value` stored at `level`."""
     return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, value)
 
@@ -208,7 +208,7 @@ def of_those_present(
     from the round alone; a batched one would let every seed wait for the most.
     """
 
-    def one(level: Int[Array, ""], bank: Tree) -> Tree:
+    def one(level: Int[Array, ""] | int, bank: Tree) -> Tree:
         return put(bank, level, body(*at((bank, *given), level)))
 
     return jax.lax.fori_loop(0, present_count, one, bank)

@@ -107,7 +107,7 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
     return Learner(init=init, scores=scores, margins=margins, adapt=adapt, step=step, grow=grow)
 
 
-def keep_finite(new: Wrapped, old: Wrapped) -> tuple[Wrapped, Bool[Array, ""]]:
+def keep_finite(new: Any, old: Any) -> tuple[Any, Bool[Array, ""]]:
     """The new state if all of its numbers are finite, else the old one: NaN never spreads."""
     finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(new)]))
     return choose(finite, new, old), finite

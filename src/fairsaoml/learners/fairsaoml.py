@@ -193,16 +193,16 @@ def learn(
     def iterate(carry: tuple, iteration: Int[Array, ""]) -> tuple:
         meta, pairs = carry
 
-        def turn(level: Int[Array, ""]) -> Turn:
+        def turn(level: Int[Array, ""] | int) -> Turn:
             expert = experts.at((decks, terms.weights, terms.inner), level)
             return Turn(problem, config, terms.deployed, iteration, *expert)
 
-        def awake(level: Int[Array, ""], sums: tuple) -> tuple:
+        def awake(level: Int[Array, ""] | int, sums: tuple) -> tuple:
             gradient, violation, pairs = sums
             slope, gaps, adapted = meta_gradient.awake(turn(level), meta)
             return add(gradient, slope), violation.at[level].set(gaps), put(pairs, level, adapted)
 
-        def asleep(level: Int[Array, ""], sums: tuple) -> tuple:
+        def asleep(level: Int[Array, ""] | int, sums: tuple) -> tuple:
             gradient, violation = sums
             slope, gaps = meta_gradient.asleep(turn(level), meta, experts.at(pairs, level))
             return add(gradient, slope), violation.at[level].set(gaps)
