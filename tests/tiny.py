@@ -30,6 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 GOLDEN: dict[str, dict[str, Any]] = {
     **SETTINGS,
+    "fairsaoml-decoupled": {},
     "fairsaoml-newton": {"newton_steps": 2},
     "mask-ftml": TASKS,
     "fair-fml": TASKS,

@@ -3,7 +3,8 @@
 Each check takes a `Subject` and raises AssertionError with the learner's name and what is wrong.
 Learners are checked in a small size, on rounds whose groups differ, so that prices on unfairness
 are paid. Programs that should do the same (compiled, eager, scanned, vmapped, padded otherwise) are
-held to 1e-5 over five rounds, integers exactly; the same program with the same key to the byte.
+held to the learner's `agreement` (1e-5) over five rounds, integers exactly; the same program with
+the same key to the byte.
 """
 
 import json
@@ -140,8 +141,12 @@ class Subject:
         if not holds:
             raise AssertionError(f"{self.name}: {problem}")
 
-    def require_equal(self, one: Any, other: Any, what: str, tolerance: float = TOLERANCE) -> None:
-        """Two trees agree: floats within the tolerance, everything else exactly."""
+    def require_equal(
+        self, one: Any, other: Any, what: str, tolerance: float | None = None
+    ) -> None:
+        """Two trees agree: floats within the tolerance (the learner's), all else exactly."""
+        if tolerance is None:
+            tolerance = self.entry.agreement
         for (path, left), right in zip(
             jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True
         ):

@@ -28,6 +28,10 @@ def run(
     learner: Annotated[
         str | None, typer.Option(help="Which learner (`fairsaoml learners`). [fairsaoml-live]")
     ] = None,
+    ratio: Annotated[
+        float | None,
+        typer.Option(help="The fairness asked for: lowest group's rate over the highest. [0.9]"),
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds, run together. [5]")] = None,
     seed: Annotated[int | None, typer.Option(help="The first of them. [0]")] = None,
     set_: Annotated[
@@ -73,7 +77,7 @@ def run(
     }
     table = {key: value for key, value in table.items() if value is not None and value != []}
     if resume is not None:
-        others = (stream, learner, seeds, seed, set_, config, out, table)
+        others = (stream, learner, ratio, seeds, seed, set_, config, out, table)
         if force or save_predictions or any(value not in (None, [], {}) for value in others):
             raise ConfigError("--resume takes the run's own stream and settings; give DIR alone")
         return _resume(resume, quiet=quiet, as_json=json_)
@@ -81,12 +85,14 @@ def run(
         raise ConfigError("expected a stream, got none; try `fairsaoml run synthetic`")
 
     settings = (read_config(config) if config else {}) | parse_settings(set_ or [])
+    if ratio is not None:
+        settings["ratio"] = ratio
     options = OPTIONS | {key: settings.pop(key) for key in OPTIONS if key in settings}
     typed = {"learner": learner, "seeds": seeds, "seed": seed}
     options |= {key: value for key, value in typed.items() if value is not None}
     count, first = _whole("seeds", options["seeds"], 1), _whole("seed", options["seed"], 0)
 
-    from fairsaoml.learners.registry import DEFAULT
+    from fairsaoml.learners.registry import DEFAULT, entry, registered
     from fairsaoml.runs import runner
     from fairsaoml.runs.events import as_events
     from fairsaoml.runs.spec import RunSpec, split_settings
@@ -95,6 +101,11 @@ def run(
     if table and not is_table(stream):
         raise ConfigError(f"--{next(iter(table))} is for a table of your own, not for {stream!r}")
     name = options["learner"] or DEFAULT
+    if "ratio" in settings and "ratio" not in entry(name).settings:
+        able = ", ".join(one for one, item in registered().items() if "ratio" in item.settings)
+        raise ConfigError(
+            f"{name} cannot be asked for a ratio; choose --learner {able}, or set its tolerance"
+        )
     of_stream, of_learner = split_settings(stream, name, settings, also=list(OPTIONS))
     spec = RunSpec(
         stream=stream,

@@ -6,6 +6,7 @@ y = 0 (its other half, for equalized odds).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -13,15 +14,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.registry import Registry
 from fairsaoml.core.types import Batch, Constraint, Schema, Score
 
 __all__ = [
     "NOTIONS",
     "SCORES",
+    "Among",
     "Comparison",
     "Notion",
-    "among",
+    "labels_of",
     "make_constraints",
     "sharpness",
     "sides",
@@ -84,36 +87,55 @@ class Comparison(NamedTuple):
 Notion = Callable[[Schema], Sequence[Comparison]]
 
 
-def among(labels: Mapping[str, int | None]) -> Notion:
-    """The notion that compares levels among the rows of each label; by the label's prefix.
+@dataclass(frozen=True)
+class Among:
+    """The notion that compares levels among the rows of each label, by the label's prefix.
 
     Label by label, attribute by attribute, level by level. Two levels of an attribute need one
     comparison, more need one each (D7).
     """
 
-    def comparisons(schema: Schema) -> list[Comparison]:
+    labels: Mapping[str, int | None]
+
+    def __call__(self, schema: Schema) -> list[Comparison]:
         return [
             Comparison(
                 name=f"{prefix}[{name}={levels[level]}]",
                 sides=partial(sides, attribute=index, level=level, levels=len(levels), label=label),
             )
-            for prefix, label in labels.items()
+            for prefix, label in self.labels.items()
             for index, (name, levels) in enumerate(schema.attributes)
             for level in (range(1, 2) if len(levels) == 2 else range(len(levels)))
         ]
-
-    return comparisons
 
 
 NOTIONS: Registry[Notion] = Registry(
     "constraint",
     "fairsaoml.constraints",
     {
-        "dp": among({"dp": None}),
-        "eop": among({"tpr": 1}),
-        "eo": among({"tpr": 1, "fpr": 0}),
+        "dp": Among({"dp": None}),
+        "eop": Among({"tpr": 1}),
+        "eo": Among({"tpr": 1, "fpr": 0}),
     },
 )
+
+
+def labels_of(notions: str) -> list[dict[str, int | None]]:
+    """For each of the notions joined by +, the labels among whose rows it compares groups.
+
+    Raises ConfigError for a notion that compares other rows than those of a label.
+    """
+    names = [] if notions == "none" else notions.split("+")
+    labels = []
+    for name in names:
+        notion = NOTIONS.get(name)
+        if not isinstance(notion, Among):
+            raise ConfigError(
+                f"expected notions among the rows of a label (dp, eop, eo), got {name!r}; a "
+                "learner without the setting `ratio` takes any (`fairsaoml learners`)"
+            )
+        labels.append(dict(notion.labels))
+    return labels
 
 
 def make_constraints(

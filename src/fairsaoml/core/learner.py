@@ -42,11 +42,15 @@ class Method(NamedTuple):
     """What makes a learner its own. `Deployed` is how its logits become decisions."""
 
     init: Callable[[Key], Learned]
-    logits: Callable[[Learned, Float[Array, "row feature"]], Float[Array, "row"]]  # classes even
+    logits: Callable[[Learned, Float[Array, "row feature"]], Float[Array, "row"]]
     adapt: Callable[[Round, Learned, Batch, Deployed], Learned]  # to a few labels of the round
     step: Callable[[Key, Round, Learned, Batch, Deployed], Update]
     dual: Callable[[Learned], Float[Array, "constraint"]]  # the price of each constraint, >= 0
     grow: Callable[[Learned, int], Learned] = lambda learned, round: learned
+    # None: logits are those of even classes, and a threshold on them decides (D25). Else logits are
+    # calibrated as they are, and these decide.
+    margins: Callable[[Learned, Float[Array, "row feature"]], Float[Array, "row"]] | None = None
+    flags: Callable[[Learned], dict[str, Bool[Array, ""]]] = lambda learned: {}
 
 
 class Wrapped(NamedTuple):
@@ -66,9 +70,12 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         return Wrapped(learned=method.init(key), prior=prior.no_prior(), round=zero, pinned=zero)
 
     def scores(state: Wrapped, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
-        return method.logits(state.learned, x) + prior.log_odds(state.prior)
+        logits = method.logits(state.learned, x)
+        return logits if method.margins else logits + prior.log_odds(state.prior)
 
     def margins(state: Wrapped, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
+        if method.margins:
+            return method.margins(state.learned, x)
         return scores(state, x) - prior.threshold(state.prior, problem.decision)
 
     def adapt(state: Wrapped, support: Batch) -> Wrapped:
@@ -97,7 +104,7 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
             present=one if update.present is None else update.present,
             awake=one if update.awake is None else update.awake,
             dual=method.dual(state.learned),
-            flags=flags(problem, batch, state.pinned, finite),
+            flags=flags(problem, batch, state.pinned, finite) | method.flags(state.learned),
         )
 
     def grow(state: Wrapped, round: int) -> Wrapped:

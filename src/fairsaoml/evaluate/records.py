@@ -18,6 +18,10 @@ WARNINGS = {
     "one_group": "the task lacks a group: its constraint was switched off",
     "dual_pinned": "the dual has been 0 under a positive violation for many rounds: "
     "lower dual_damping or raise the dual steps",
+    "excluded": "the notions asked for exclude each other here: the first is kept, the others are "
+    "shown; look at the base rates by group",
+    "small_group": "a group has too few rows to be kept at the ratio asked for: it is shown, "
+    "not judged",
     "not_finite": "the update was not finite and was not made; scale the features or step smaller",
 }
 
@@ -72,7 +76,7 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
     adapted = one.adapted_margins[:rows] > 0
     zero_shot = tally(task.y, one.margins[:rows] > 0, task.group, schema)
     info = one.info
-    raised = [words for flag, words in WARNINGS.items() if info.flags[flag]]
+    raised = [words for flag, words in WARNINGS.items() if info.flags.get(flag)]
     return {
         **zero_shot,
         "loss": float(one.loss) if rows else None,

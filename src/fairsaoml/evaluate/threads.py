@@ -2,6 +2,8 @@
 
 import os
 
+from threadpoolctl import threadpool_limits
+
 __all__ = ["one_thread"]
 
 
@@ -14,3 +16,6 @@ def one_thread() -> None:
     """
     if "NPROC" not in os.environ:
         os.environ.setdefault("PJRT_NPROC", "1")
+    # XLA solves linear systems by SciPy's BLAS, whose threads would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    threadpool_limits(1, "blas")

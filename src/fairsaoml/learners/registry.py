@@ -14,6 +14,7 @@ from fairsaoml.core.registry import Registry
 from fairsaoml.core.types import Learner, Problem, Schema
 from fairsaoml.learners.aod import AODConfig, aod
 from fairsaoml.learners.cbce import CBCEConfig, cbce
+from fairsaoml.learners.decoupled import DecoupledConfig, decoupled
 from fairsaoml.learners.fair_aogd import FairAOGDConfig, fair_aogd
 from fairsaoml.learners.fair_fml import FairFMLConfig, fair_fml
 from fairsaoml.learners.fair_glc import FairGLCConfig, fair_glc
@@ -35,6 +36,8 @@ class Entry(NamedTuple):
     summary: str
     reference: str
     estimator: str = ""  # name of its scikit-learn and River classes; else made from the learner's
+    # How closely programs that round differently agree over five rounds (`fairsaoml.checks`).
+    agreement: float = 1e-5
 
     @property
     def settings(self) -> dict[str, Field]:
@@ -43,6 +46,14 @@ class Entry(NamedTuple):
 
 
 BUILTIN: dict[str, Entry] = {
+    "fairsaoml-decoupled": Entry(
+        DecoupledConfig,
+        decoupled,
+        "heads that learn label and group, and a few multipliers that make the decision fair",
+        "this project; docs/explanation.md",
+        # Multipliers are the minimum of a nearly flat function, found in float32.
+        agreement=2e-2,
+    ),
     "fairsaoml-live": Entry(
         LiveConfig,
         live,

@@ -1,0 +1,165 @@
+"""Features beyond the columns themselves: hinges, steps and random ReLUs, set by the first rows.
+
+A linear head is wrong where a threshold decides. The rich map adds, for numeric columns (more than
+FEW_VALUES values in the first rows), hinges max(x_j - k, 0) and steps [x_j > k] at their quantiles,
+and ReLUs max(w . x - c, 0) of a few random columns each for what columns do together. Budgets are
+fixed, so shapes are; what is not used is 0. Nothing is random from run to run: the key is fixed.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+__all__ = ["BLOCKS", "RichMap", "fit", "rich", "unfitted", "width"]
+
+HINGES, STEPS, RELUS = 48, 96, 112  # budgets of features
+MOST_HINGES, MOST_STEPS = 6, 64  # of one column
+RELU_COLUMNS = 3
+FEW_VALUES = 5  # a column of no more values is a category, not a number
+NUMERIC_PREFERENCE = 3.0  # how much more often a ReLU takes a numeric column
+FIT_ROWS = 512  # of the first task
+CLIP = 8.0  # of columns
+FEATURE_CLIP = 5.0  # of features, in standard deviations
+SMALLEST_SCALE = 0.05
+
+BLOCKS = (HINGES, STEPS, RELUS)  # each block has a ridge of its own
+
+Rows = Float[Array, "row feature"]
+
+
+class Knots(NamedTuple):
+    """Where a budget of thresholds lies: a column and a value each; unused ones are at infinity."""
+
+    column: Int[Array, "knot"]
+    value: Float[Array, "knot"]
+
+
+class RichMap(NamedTuple):
+    """What the first rows set; before them every feature is 0."""
+
+    fitted: Bool[Array, ""]
+    hinges: Knots
+    steps: Knots
+    direction: Float[Array, "feature relu"]
+    offset: Float[Array, "relu"]
+    mean: Float[Array, "rich"]
+    scale: Float[Array, "rich"]
+
+
+def width() -> int:
+    """The number of features of the rich map, the columns and the constant apart."""
+    return HINGES + STEPS + RELUS
+
+
+def unfitted(features: int) -> RichMap:
+    """The map before any row: all features 0."""
+
+    def nowhere(count: int) -> Knots:
+        return Knots(jnp.zeros(count, jnp.int32), jnp.full(count, CLIP, jnp.float32))
+
+    return RichMap(
+        fitted=jnp.zeros((), bool),
+        hinges=nowhere(HINGES),
+        steps=nowhere(STEPS),
+        direction=jnp.zeros((features, RELUS)),
+        offset=jnp.zeros(RELUS),
+        mean=jnp.zeros(width()),
+        scale=jnp.ones(width()),
+    )
+
+
+def rich(fitted: RichMap, x: Rows) -> Float[Array, "row rich"]:
+    """The features of clipped rows, centred and scaled as the first rows were."""
+    raw = _raw(fitted, x)
+    scaled = jnp.clip((raw - fitted.mean) / fitted.scale, -FEATURE_CLIP, FEATURE_CLIP)
+    return jnp.where(fitted.fitted, scaled, 0.0)
+
+
+def _raw(fitted: RichMap, x: Rows) -> Float[Array, "row rich"]:
+    hinges = jax.nn.relu(x[:, fitted.hinges.column] - fitted.hinges.value)
+    steps = (x[:, fitted.steps.column] > fitted.steps.value).astype(jnp.float32)
+    relus = jax.nn.relu(x @ fitted.direction - fitted.offset)
+    return jnp.concatenate([hinges, steps, relus], axis=1)
+
+
+def fit(x: Rows, weight: Float[Array, "row"]) -> RichMap:
+    """Set the map by the first rows: those with weight, at most FIT_ROWS of them."""
+    real = weight > 0
+    chosen = jnp.argsort(~real, stable=True)[:FIT_ROWS]
+    x, real = x[chosen], real[chosen]
+    count = real.sum()
+    ordered = jnp.sort(jnp.where(real[:, None], x, jnp.inf), axis=0)
+    pairs = jnp.arange(1, len(x)) < count
+    distinct = 1 + ((ordered[1:] > ordered[:-1] + 1e-6) & pairs[:, None]).sum(0)
+    numeric = distinct > FEW_VALUES
+    share = real.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32)
+    deviation = jnp.sqrt(share @ (x - share @ x) ** 2)
+    direction, offset = _random_relus(x, count, deviation, numeric)
+    bare = RichMap(
+        fitted=count > 0,
+        hinges=_knots(ordered, count, distinct, numeric, HINGES, MOST_HINGES),
+        steps=_knots(ordered, count, distinct, numeric, STEPS, MOST_STEPS),
+        direction=direction,
+        offset=offset,
+        mean=jnp.zeros(width()),
+        scale=jnp.ones(width()),
+    )
+    raw = _raw(bare, x)
+    mean = share @ raw
+    spread = jnp.sqrt(share @ (raw - mean) ** 2)
+    return bare._replace(mean=mean, scale=spread + SMALLEST_SCALE)
+
+
+def _knots(
+    ordered: Rows,
+    count: Int[Array, ""],
+    distinct: Int[Array, "feature"],
+    numeric: Bool[Array, "feature"],
+    budget: int,
+    most: int,
+) -> Knots:
+    """Quantiles of the numeric columns; a column of few values leaves its share to the others."""
+    useful = jnp.where(numeric, jnp.minimum(distinct - 1, most), 0)
+    shares = jnp.arange(1, most + 1)
+    fits = jnp.minimum(useful[None], shares[:, None]).sum(1) <= budget
+    share = jnp.maximum(jnp.where(fits, shares, 0).max(), 1)
+    counts = jnp.minimum(useful, share)
+    ends = jnp.cumsum(counts)
+    slot = jnp.arange(budget)
+    column = jnp.minimum(jnp.searchsorted(ends, slot, side="right"), len(counts) - 1)
+    within = (slot - ends[column] + counts[column]).astype(jnp.float32)
+    quantile = (within + 0.5) / jnp.maximum(counts[column], 1).astype(jnp.float32)
+    last = jnp.maximum(count - 1, 0)
+    place = jnp.clip((quantile * last.astype(jnp.float32)).astype(jnp.int32), 0, last)
+    value = ordered[place, column]
+    repeated = (
+        jnp.zeros(budget, bool).at[1:].set((column[1:] == column[:-1]) & (value[1:] == value[:-1]))
+    )
+    used = (slot < ends[-1]) & ~repeated
+    return Knots(column=column.astype(jnp.int32), value=jnp.where(used, value, CLIP))
+
+
+def _random_relus(
+    x: Rows,
+    count: Int[Array, ""],
+    deviation: Float[Array, "feature"],
+    numeric: Bool[Array, "feature"],
+) -> tuple[Float[Array, "feature relu"], Float[Array, "relu"]]:
+    """Directions of a few columns each, drawn by their spread; offsets at the value of some row."""
+    features = x.shape[1]
+    columns = min(RELU_COLUMNS, features)
+    keys = jax.random.split(jax.random.key(0), 4)
+    preference = jnp.where(numeric, NUMERIC_PREFERENCE, 1.0)
+    chance = jnp.log(preference * jnp.minimum(deviation, 1.0) ** 2 + 1e-9)
+    # The largest of chances with Gumbel noise: a draw without replacement.
+    noise = jax.random.gumbel(keys[0], (RELUS, features))
+    chosen = jax.lax.top_k(chance + noise, columns)[1]
+    sign = jax.random.rademacher(keys[1], (RELUS, columns), jnp.float32)
+    size = jax.random.uniform(keys[2], (RELUS, columns), minval=0.5, maxval=1.5)
+    weight = sign * size / (deviation[chosen] + 0.1)
+    direction = jnp.zeros((features, RELUS)).at[chosen, jnp.arange(RELUS)[:, None]].set(weight)
+    part = jax.random.uniform(keys[3], (RELUS,))
+    row = jnp.minimum((part * count.astype(jnp.float32)).astype(jnp.int32), len(x) - 1)
+    return direction, (x[row] * direction.T).sum(1)

@@ -1,0 +1,207 @@
+"""The fair rule learned in two halves, ours and the default: heads, then multipliers.
+
+Heads learn the label, and the group given the label, without constraints (`core.heads`). A few
+multipliers make the decision fair, solved on measured gaps and corrected by what issued decisions
+showed (`core.fair_rule`). Unfairness is a handful of numbers beside plain probabilities, so a
+price that is wrong bends no model, and the ratio that is asked for is what is solved for.
+
+A round:
+    decide     with heads and multipliers as they are: the probability, and the rule's margin
+    feedback   the gaps that these decisions showed, on rows nobody had learned from
+    learn      heads, on the round's rows
+    solve      multipliers, on past rows weighted by how much they are still the present
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from fairsaoml.core import fair_rule, row_sample
+from fairsaoml.core import heads as heads_
+from fairsaoml.core.config import LearnerConfig, notions, number, one_of, scored, setting
+from fairsaoml.core.fair_rule import Layout, Rate, Rule
+from fairsaoml.core.fairness import labels_of
+from fairsaoml.core.heads import Heads
+from fairsaoml.core.learner import Method, Update, wrap
+from fairsaoml.core.prior import Deployed
+from fairsaoml.core.row_sample import RowSample
+from fairsaoml.core.types import Batch, Key, Learner, Problem
+
+__all__ = ["DecoupledConfig", "State", "decoupled"]
+
+CERTAIN = 1e-6  # probabilities are kept this far from 0 and 1
+
+PerRow = Float[Array, "row"]
+Rows = Float[Array, "row feature"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoupledConfig(LearnerConfig):
+    """Settings of the decoupled learner; the defaults are the same for every stream."""
+
+    model: str = setting("logistic", one_of("logistic"), "heads are mixtures of logistic models")
+    constraints: str = notions("eo")
+    score: str = scored("decision")
+    ratio: float = setting(
+        0.9, number(0.01, 1.0), "what is asked for: the lowest group's rate over the highest"
+    )
+
+
+class State(NamedTuple):
+    """What the next round needs."""
+
+    heads: Heads
+    rule: Rule
+    sample: RowSample
+
+
+def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
+    """The learner `fairsaoml-decoupled`."""
+    levels = [len(attribute.levels) for attribute in problem.schema.attributes]
+    layout = fair_rule.layout_of(labels_of(config.constraints), levels)
+    features = len(problem.schema.features)
+
+    def init(key: Key) -> State:
+        return State(
+            heads=heads_.new_heads(features, 1 + len(group_heads(levels))),
+            rule=fair_rule.new_rule(layout),
+            sample=row_sample.empty(features, len(levels)),
+        )
+
+    def margins(state: State, x: Rows) -> PerRow:
+        chance, joint = chances(layout, levels, state.heads, x)
+        return fair_rule.margins(state.rule, chance, joint)
+
+    def learn(state: State, batch: Batch) -> State:
+        target, weight = lessons(levels, batch)
+        heads = heads_.learn(state.heads, batch.x, target, weight, batch.weight.sum())
+        sample = row_sample.add(state.sample, batch, state.heads.clock)
+        chance, joint = chances(layout, levels, heads, sample.x)
+        rule = fair_rule.solve(
+            layout,
+            state.rule,
+            ratio=config.ratio,
+            decision=problem.decision,
+            weight=sample.weight * heads_.recency(heads, sample.born),
+            chance=chance,
+            joint=joint,
+            y=sample.y,
+            group=sample.group,
+            kept=heads_.kept(heads),
+        )
+        return State(heads=heads, rule=rule, sample=sample)
+
+    def step(
+        key: Key, round: Int[Array, ""], state: State, batch: Batch, deployed: Deployed
+    ) -> Update:
+        decided = (margins(state, batch.x) > 0).astype(jnp.float32)
+        rule = fair_rule.feedback(layout, state.rule, decided, batch.y, batch.group, batch.weight)
+        heads = heads_.set_map(state.heads, round, batch.x, batch.weight)
+        learned = learn(state._replace(heads=heads, rule=rule), batch)
+        memories: Bool[Array, level] = jnp.ones(heads_.MEMORIES, bool)
+        return Update(
+            learned=learned,
+            violation=jnp.zeros(len(problem.constraints)),
+            weights=heads_.memory_weights(state.heads),
+            present=memories,
+            awake=memories,
+        )
+
+    def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
+        target, weight = lessons(levels, support)
+        rows = support.weight.sum()
+        return state._replace(heads=heads_.learn(state.heads, support.x, target, weight, rows))
+
+    def flags(state: State) -> dict[str, Bool[Array, ""]]:
+        return {
+            "excluded": jnp.any(state.rule.excluded),
+            "small_group": jnp.any((state.rule.say <= 0) & (state.rule.fresh_rows > 0)),
+        }
+
+    method = Method(
+        init=init,
+        logits=lambda state, x: logit(heads_.probabilities(state.heads, x)[:, 0]),
+        adapt=adapt,
+        step=step,
+        dual=lambda state: prices(problem, layout, state.rule),
+        margins=margins,
+        flags=flags,
+    )
+    return wrap(problem, config, method)
+
+
+class GroupHead(NamedTuple):
+    """What a head beyond the first says: P(s=level | x, y=label)."""
+
+    attribute: int
+    label: int
+    level: int
+
+
+def group_heads(levels: list[int]) -> list[GroupHead]:
+    """The heads of the groups: one for two levels, one each for more, given either label.
+
+    >>> group_heads([2])
+    [GroupHead(attribute=0, label=1, level=1), GroupHead(attribute=0, label=0, level=1)]
+    """
+    return [
+        GroupHead(attribute, label, level)
+        for attribute, count in enumerate(levels)
+        for label in (1, 0)
+        for level in ([1] if count == 2 else range(count))
+    ]
+
+
+def lessons(levels: list[int], batch: Batch) -> tuple[Array, Array]:
+    """What every head should have said of a task's rows, and the rows it learns from."""
+    targets, weights = [batch.y], [batch.weight]
+    for head in group_heads(levels):
+        code = batch.group[:, head.attribute]
+        counted = (code < levels[head.attribute]) & (batch.y == head.label)
+        targets.append((code == head.level).astype(jnp.float32))
+        weights.append(jnp.where(counted, batch.weight, 0.0))
+    return jnp.stack(targets, axis=1), jnp.stack(weights, axis=1)
+
+
+def chances(
+    layout: Layout, levels: list[int], heads: Heads, x: Rows
+) -> tuple[PerRow, Float[Array, "row rate"]]:
+    """P(y=1 | x), and P(s=g, label | x) of every rate."""
+    columns = heads_.probabilities(heads, x)
+    positive = columns[:, 0]
+    given: dict[tuple[int, int], list[Array]] = {}
+    for place, head in enumerate(group_heads(levels), 1):
+        given.setdefault((head.attribute, head.label), []).append(columns[:, place])
+    for (attribute, label), parts in given.items():
+        whole = [1 - parts[0], parts[0]] if levels[attribute] == 2 else parts
+        total = sum(whole[1:], whole[0]) + CERTAIN
+        given[attribute, label] = [part / total for part in whole]
+
+    def joint(rate: Rate) -> PerRow:
+        with_one = positive * given[rate.attribute, 1][rate.group]
+        with_zero = (1 - positive) * given[rate.attribute, 0][rate.group]
+        return {1: with_one, 0: with_zero, None: with_one + with_zero}[rate.label]
+
+    rates = [joint(rate) for rate in layout.rates]
+    return positive, jnp.stack(rates, axis=1) if rates else jnp.zeros((len(x), 0))
+
+
+def prices(problem: Problem, layout: Layout, rule: Rule) -> Float[Array, "constraint"]:
+    """The size of the multipliers behind each constraint; of two levels, both together."""
+    attributes = problem.schema.attributes
+    price: dict[str, Array] = {}
+    for rate, multiplier in zip(layout.rates, jnp.abs(rule.multiplier), strict=True):
+        name, levels = attributes[rate.attribute]
+        level = levels[1] if len(levels) == 2 else levels[rate.group]
+        title = f"{rate.prefix}[{name}={level}]"
+        price[title] = price.get(title, jnp.zeros(())) + multiplier
+    named = [price[constraint.name] for constraint in problem.constraints]
+    return jnp.stack(named) if named else jnp.zeros(0)
+
+
+def logit(chance: PerRow) -> PerRow:
+    """The log-odds of a probability that is neither 0 nor 1."""
+    chance = jnp.clip(chance, CERTAIN, 1 - CERTAIN)
+    return jnp.log(chance) - jnp.log1p(-chance)

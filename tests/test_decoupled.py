@@ -1,0 +1,194 @@
+"""The decoupled learner: heads and multipliers against oracles, and what it promises."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fairsaoml.core import fair_rule, feature_maps, heads, row_sample
+from fairsaoml.core.problem import make_problem
+from fairsaoml.core.types import Attribute, Batch, Schema
+from fairsaoml.learners import registry
+from oracles import decoupled as oracle
+
+SCHEMA = Schema(("merit", "proxy", "noise"), (Attribute("group", ("one", "other")),))
+
+
+def people(seed, rows=200, gap=2.0, base=0.0, columns=3, share=0.5):
+    """Rows whose second column tells the group, and whose labels favour one group."""
+    random = np.random.default_rng(seed)
+    group = (random.random(rows) < share).astype(np.int32)
+    x = random.normal(size=(rows, columns)).astype(np.float32)
+    x[:, 1] += 3 * group
+    chance = 1 / (1 + np.exp(-(1.2 * x[:, 0] + gap * (group - 0.5) + base)))
+    y = (random.random(rows) < chance).astype(np.float32)
+    return Batch(x=x, y=y, group=group[:, None], weight=np.ones(rows, np.float32))
+
+
+def test_the_heads_are_the_oracle_s():
+    """Four rounds of one head, each expert's parameters and what it remembers of the past."""
+    state = heads.new_heads(3, 1)
+    learn = jax.jit(heads.learn)
+    set_map = jax.jit(heads.set_map)
+    width = 1 + 3 + feature_maps.width()
+    keeps = np.asarray(heads._keeps(), float)
+    past = {
+        "linear": oracle.nothing(8, 4),
+        "rich": oracle.nothing(len(heads.RICH_MEMORIES), width),
+    }
+    kept = {"linear": keeps, "rich": keeps[list(heads.RICH_MEMORIES)]}
+    for round in range(1, 5):
+        batch = people(round)
+        state = set_map(state, round, batch.x, batch.weight)
+        linear, rich = (np.asarray(f, float) for f in heads._features(state, batch.x))
+        args = (batch.x, batch.y[:, None], batch.weight[:, None], jnp.float32(len(batch.y)))
+        state = learn(state, *args)
+        share = np.asarray(heads.weights(state)[0], float)
+        shares = {"linear": share[:8], "rich": share[8:]}
+        for name, features in (("linear", linear), ("rich", rich)):
+            past[name] = oracle.solve_experts(
+                past[name],
+                features,
+                batch.y.astype(float),
+                batch.weight.astype(float),
+                kept[name],
+                shares[name] / shares[name].sum(),
+                heads._blocks(features.shape[1]),
+            )
+            ours = getattr(state, name)
+            assert np.asarray(ours.rows[0]) == pytest.approx(past[name].rows)
+            assert np.allclose(ours.theta[0], past[name].theta, atol=2e-2), (name, round)
+            assert np.allclose(ours.ridge[0], past[name].ridge, rtol=2e-2), (name, round)
+
+
+def solved(rows=8000, ratio=0.9, **changes):
+    """A rule solved on a sample whose probabilities are known, and the sample."""
+    batch = people(7, rows)
+    group = batch.group[:, 0]
+    chance = 1 / (1 + np.exp(-(1.2 * batch.x[:, 0] + 0.6 * (batch.x[:, 1] - 1.5))))
+    other = 1 / (1 + np.exp(-(3 * batch.x[:, 1] - 4.5)))
+    given = np.stack([1 - other, other], axis=1)
+    joint = np.concatenate([chance[:, None] * given, (1 - chance[:, None]) * given], axis=1)
+    layout = fair_rule.layout_of([{"tpr": 1, "fpr": 0}], [2])
+    given_rows = {
+        "weight": batch.weight,
+        "chance": jnp.asarray(chance, jnp.float32),
+        "joint": jnp.asarray(joint, jnp.float32),
+        "y": batch.y,
+        "group": batch.group,
+    }
+    rule = fair_rule.new_rule(layout)._replace(fresh_rows=jnp.full(4, 50.0), **changes)
+    solve = jax.jit(
+        lambda rule: fair_rule.solve(
+            layout, rule, ratio=ratio, decision="accuracy", kept=jnp.float32(0.9), **given_rows
+        )
+    )
+    for _ in range(3):
+        rule = solve(rule)
+    return rule, given_rows, group
+
+
+def test_the_multipliers_reach_the_dual_s_minimum():
+    """The smoothed Newton steps end within 1e-3 of what a solver makes of the dual itself."""
+    random = np.random.default_rng(0)
+    row = np.full(500, 1 / 500)
+    accuracy = random.normal(size=500)
+    lean = random.normal(size=(500, 2)) + 0.6 * accuracy[:, None]
+    lean = np.concatenate([lean, -lean], axis=1)
+    problem = (row, accuracy, lean, np.ones((500, 4)), np.full(4, 0.05), np.full(4, 2e-3))
+    objective = fair_rule.Dual(*(jnp.asarray(part, jnp.float32) for part in problem))
+    multiplier = jnp.zeros(4)
+    for sharpness, rounding in zip(fair_rule.SHARPNESS, fair_rule.ROUNDING, strict=True):
+        multiplier = objective.minimised(multiplier, jnp.float32(sharpness), jnp.float32(rounding))
+    ours = oracle.dual(np.asarray(multiplier, float), *problem)
+    best = oracle.best_dual(np.asarray(multiplier, float), *problem)
+    assert best <= ours + 1e-9
+    assert ours - best < 1e-3
+    assert oracle.dual(np.zeros(4), *problem) - best > 0.01  # there was something to solve
+
+
+@pytest.mark.parametrize("ratio", [0.8, 0.95])
+def test_the_rule_keeps_the_ratio_on_its_sample(ratio):
+    rule, given, group = solved(ratio=ratio)
+    decided = np.asarray(fair_rule.margins(rule, given["chance"], given["joint"])) > 0
+    blind = np.asarray(given["chance"]) > 0.5
+
+    def worst(decisions):
+        rates = [
+            [decisions[(group == g) & (given["y"] == label)].mean() for g in (0, 1)]
+            for label in (1, 0)
+        ]
+        return min(min(pair) / max(pair) for pair in rates)
+
+    assert worst(decided) > ratio - 0.04
+    assert worst(blind) < 0.75
+
+
+def test_without_a_notion_the_rule_is_the_threshold():
+    layout = fair_rule.layout_of([], [2])
+    rule = fair_rule.new_rule(layout)
+    chance = jnp.array([0.2, 0.6])
+    assert (fair_rule.margins(rule, chance, jnp.zeros((2, 0))) > 0).tolist() == [False, True]
+
+
+def test_a_sample_keeps_the_newest_rows_and_thins_large_tasks():
+    sample = row_sample.empty(3, 1)
+    add = jax.jit(row_sample.add)
+    for round in range(20):
+        sample = add(sample, people(round, rows=700), jnp.float32(round))
+    assert set(np.unique(sample.born)) == set(range(12, 20))  # eight tasks of 512 rows fit
+    assert float(sample.weight.sum()) == pytest.approx(8 * 700, rel=1e-5)
+
+
+def prequential_run(batches, **settings):
+    """Decisions and probabilities before each round was learned from."""
+    config = registry.configure("fairsaoml-decoupled", settings)
+    learner = registry.entry("fairsaoml-decoupled").factory(make_problem(config, SCHEMA), config)
+    state = learner.init(jax.random.key(0))
+
+    @jax.jit
+    def turn(round, state, batch):
+        margins, scores = learner.margins(state, batch.x), learner.scores(state, batch.x)
+        state, info = learner.step(jax.random.key(0), round, state, batch)
+        return state, margins, scores, info
+
+    shown = []
+    for round, batch in enumerate(batches, 1):
+        state, margins, scores, info = turn(jnp.int32(round), state, batch)
+        shown.append((np.asarray(margins) > 0, np.asarray(scores), info))
+    return shown
+
+
+def ratios(batches, shown):
+    """TPR and FPR ratio and accuracy, pooled."""
+    decided = np.concatenate([one[0] for one in shown])
+    y = np.concatenate([batch.y for batch in batches])
+    group = np.concatenate([batch.group[:, 0] for batch in batches])
+    rates = [[decided[(group == g) & (y == label)].mean() for g in (0, 1)] for label in (1, 0)]
+    return [min(pair) / max(pair) for pair in rates], (decided == y).mean()
+
+
+def test_what_is_asked_for_is_got_and_a_change_is_survived():
+    """Twenty rounds favour one group, twenty the other; EO comes near what was asked."""
+    batches = [people(t, rows=256, gap=2.0 if t < 20 else -2.0) for t in range(40)]
+    fair = prequential_run(batches)
+    blind = prequential_run(batches, constraints="none")
+    for begin, end in ((8, 20), (28, 40)):
+        asked, accuracy = ratios(batches[begin:end], fair[begin:end])
+        unasked, _ = ratios(batches[begin:end], blind[begin:end])
+        assert min(asked) > 0.85
+        assert min(unasked) < 0.7
+        assert accuracy > 0.65
+
+
+def test_probabilities_are_calibrated():
+    batches = [people(t, rows=256) for t in range(20)]
+    shown = prequential_run(batches)
+    chance = 1 / (1 + np.exp(-np.concatenate([one[1] for one in shown[5:]])))
+    y = np.concatenate([batch.y for batch in batches[5:]])
+    bins = np.minimum((10 * chance).astype(int), 9)
+    errors = [
+        abs(chance[bins == b].mean() - y[bins == b].mean()) * (bins == b).mean()
+        for b in np.unique(bins)
+    ]
+    assert sum(errors) < 0.03
