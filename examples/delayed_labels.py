@@ -64,7 +64,7 @@ def serve(world: World, folder: Path, days: int) -> None:
 def main() -> None:
     """Thirty days by two processes, as it were."""
     world = World()
-    model = AdaptiveFairClassifier(model="logistic", constraints="dp", horizon=8, random_state=0)
+    model = AdaptiveFairClassifier(constraints="dp")
     X, outcome, sex = world.people(100)
     model.partial_fit(X, outcome, sensitive_features=sex)  # what was known before the first day
     with TemporaryDirectory() as folder:

@@ -24,9 +24,7 @@ def items() -> Iterator[tuple[dict, bool, dict]]:
 
 def main() -> None:
     """Each row is decided before it is learned from."""
-    model = preprocessing.StandardScaler() | AdaptiveFairClassifier(
-        task_size=500, horizon=12, constraints="dp", seed=0
-    )
+    model = preprocessing.StandardScaler() | AdaptiveFairClassifier(task_size=500, constraints="dp")
     metric = metrics.Accuracy() + metrics.ROCAUC()
     for report in evaluate.iter_progressive_val_score(items(), model, metric, step=1000):
         print(f"{report['Step']} rows: {report['Accuracy']}, {report['ROCAUC']}")

@@ -65,7 +65,7 @@ def test_learners_are_listed(command):
     assert plain.code == machine.code == 0
     listed = json.loads(machine.out)
     assert [one["name"] for one in listed] == list(registry.registered())
-    assert [one["name"] for one in listed if one["default"]] == ["fairsaoml-live"]
+    assert [one["name"] for one in listed if one["default"]] == ["fairsaoml-decoupled"]
     assert all(one["name"] in plain.out for one in listed)
 
 
@@ -169,7 +169,7 @@ def test_a_config_file_says_what_options_say_and_options_have_the_last_word(comm
     assert {record["seed"] for record in tiny.records(folder)} == {5, 6}
 
 
-def test_the_default_learner_is_the_live_one_with_five_seeds(command, tmp_path, monkeypatch):
+def test_the_default_learner_is_the_decoupled_one_with_five_seeds(command, tmp_path, monkeypatch):
     from fairsaoml.runs import runner
 
     asked = []
@@ -182,8 +182,8 @@ def test_the_default_learner_is_the_live_one_with_five_seeds(command, tmp_path, 
     monkeypatch.chdir(tmp_path)
     assert command("run", "synthetic", "--save-predictions", "--force").code == 1
     [(spec, folder, options)] = asked
-    assert (spec.learner, spec.seeds) == ("fairsaoml-live", (0, 1, 2, 3, 4))
-    assert str(folder) == "runs/synthetic-fairsaoml-live"
+    assert (spec.learner, spec.seeds) == ("fairsaoml-decoupled", (0, 1, 2, 3, 4))
+    assert str(folder) == "runs/synthetic-fairsaoml-decoupled"
     assert options["save_predictions"]
     assert options["force"]
 
@@ -364,7 +364,7 @@ def test_a_table_is_run_and_new_rows_of_it_predicted(command, tmp_path):
     for key, value in tiny.SHARED.items():
         words += ["--set", f"{key}={value}"]
     words += ["--seeds", 2, "--out", folder, "--quiet", "--json", "--save-predictions"]
-    said = command("run", path, *words)
+    said = command("run", path, "--learner", "fairsaoml-live", *words)
     assert said.code == 0
     assert json.loads(said.out)["rounds"] == 5
     table = pq.read_table(folder / "predictions.parquet")

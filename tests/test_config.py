@@ -125,7 +125,9 @@ def test_the_defaults_are_those_of_the_decisions():
         assert config.decision == "accuracy"
     assert registry.configure("fairsaoml").constraints == "dp"
     assert registry.configure("fairsaoml-live").constraints == "eo"
-    assert registry.DEFAULT == "fairsaoml-live"
+    assert registry.DEFAULT == "fairsaoml-decoupled"
+    assert registry.configure(registry.DEFAULT).constraints == "eo"
+    assert registry.configure(registry.DEFAULT).ratio == 0.9
 
 
 def test_names_of_other_packages_are_found_looked_for_once_and_loaded_late(monkeypatch):

@@ -19,7 +19,7 @@ from sklearn.linear_model import SGDClassifier
 import delayed_service
 from delayed_service import Running, Service
 from fairsaoml.core.errors import ConfigError, DataError, RunError
-from fairsaoml.estimators.sklearn import AdaptiveFairClassifier
+from fairsaoml.estimators.sklearn import LiveFairSAOMLClassifier
 from fairsaoml.evaluate.streaming import StreamingMetric
 from fairsaoml.serve.delayed import DelayedLabels
 from fairsaoml.serve.rows import from_rows, to_rows
@@ -738,7 +738,7 @@ def test_the_classifier_with_delayed_labels_killed_and_restarted_is_the_one_neve
     def begun():
         features, labels, groups = rows(0, 20)
         settings = {"model": "logistic", "capacity": 16, "support": 4, "meta_iterations": 2}
-        model = AdaptiveFairClassifier(**settings, horizon=4, random_state=0)
+        model = LiveFairSAOMLClassifier(**settings, horizon=4, random_state=0)
         return model.partial_fit(features, labels, sensitive_features=groups)
 
     def play(delayed, begin, end):
@@ -755,7 +755,7 @@ def test_the_classifier_with_delayed_labels_killed_and_restarted_is_the_one_neve
     with DelayedLabels(model, task_rows=20, journal=journal) as delayed:
         model.save(saved)  # before the first task of the journal
         found = [play(delayed, 20, 50)]
-    model = AdaptiveFairClassifier.load(saved)
+    model = LiveFairSAOMLClassifier.load(saved)
     with DelayedLabels(model, task_rows=20, journal=journal) as delayed:
         assert model.n_rounds_ == 2
         found.append(play(delayed, 50, 80))

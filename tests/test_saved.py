@@ -52,9 +52,12 @@ def test_a_model_that_had_learned_nothing_keeps_its_learner():
 
 def test_every_class_of_the_learner_loads_it_and_no_other():
     folder = SAVED / "sklearn-FairSAOMLClassifier"
-    for cls in (sklearn.LiveFairSAOMLClassifier, sklearn.AdaptiveFairClassifier):
-        assert type(cls.load(folder)) is cls
-    for cls in (sklearn.FairSAOMLClassifier, river.LiveFairSAOMLClassifier):
+    assert type(sklearn.LiveFairSAOMLClassifier.load(folder)) is sklearn.LiveFairSAOMLClassifier
+    for cls in (
+        sklearn.AdaptiveFairClassifier,
+        sklearn.FairSAOMLClassifier,
+        river.LiveFairSAOMLClassifier,
+    ):
         with pytest.raises(RunError, match="of the learner fairsaoml-live; load it with"):
             cls.load(folder)
 
@@ -62,11 +65,12 @@ def test_every_class_of_the_learner_loads_it_and_no_other():
 def test_the_default_class_is_loaded_as_itself_or_by_its_learner_once_the_default_is_another(
     tmp_path, monkeypatch
 ):
-    model = sklearn.AdaptiveFairClassifier.load(SAVED / "sklearn-FairSAOMLClassifier")
+    model = sklearn.AdaptiveFairClassifier()
+    model.partial_fit(ROWS, ["no", "yes"] * (len(ROWS) // 2), sensitive_features=[0] * len(ROWS))
     model.save(tmp_path / "model")
     assert type(load(tmp_path / "model")) is sklearn.AdaptiveFairClassifier
     monkeypatch.setattr(sklearn.AdaptiveFairClassifier, "_learner", "fair-glc")
-    assert type(load(tmp_path / "model")) is sklearn.LiveFairSAOMLClassifier
+    assert type(load(tmp_path / "model")) is sklearn.DecoupledFairSAOMLClassifier
 
 
 def test_a_class_of_ones_own_is_loaded_by_itself_only(tmp_path):

@@ -22,16 +22,20 @@ from tools.estimators import EXPECTED_FAILURES, QUICK, SHORT
 
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.estimators.sklearn import AdaptiveFairClassifier, FairGLCClassifier, OnlineClassifier
+from fairsaoml.estimators.sklearn import (
+    FairGLCClassifier,
+    LiveFairSAOMLClassifier,
+    OnlineClassifier,
+)
 from fairsaoml.learners.registry import BUILTIN, DEFAULT
 from fairsaoml.serve import saving
 
 SMALL = {**QUICK, **SHORT}  # one program for all rounds, small enough to be compiled often
 
 
-@pytest.mark.filterwarnings("ignore:AdaptiveFairClassifier learns without fairness")
+@pytest.mark.filterwarnings("ignore:LiveFairSAOMLClassifier learns without fairness")
 @parametrize_with_checks(
-    [AdaptiveFairClassifier(**SMALL)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [LiveFairSAOMLClassifier(**SMALL)], expected_failed_checks=lambda _: EXPECTED_FAILURES
 )
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
@@ -42,7 +46,7 @@ def test_every_learner_has_its_class(module):
     classes = [getattr(module, name) for name in module.__all__]
     named = {cls.__name__: cls for cls in classes if hasattr(cls, "_learner")}
     expected = {entry.estimator: learner for learner, entry in BUILTIN.items()}
-    expected["AdaptiveFairClassifier"] = DEFAULT
+    expected["LiveFairSAOMLClassifier"] = DEFAULT
     assert {name: cls._learner for name, cls in named.items()} == expected
     for cls in named.values():
         config = BUILTIN[cls._learner].config()
@@ -93,8 +97,8 @@ def fitted(**changes):
 
 def test_fit_is_partial_fit_task_by_task():
     settings = {**SMALL, "model": "mlp", "hidden": (4,), "horizon": 4, "random_state": 1}
-    whole = AdaptiveFairClassifier(task_size=60, **settings).fit(X, Y, sensitive_features=SEX)
-    parts = AdaptiveFairClassifier(**settings)
+    whole = LiveFairSAOMLClassifier(task_size=60, **settings).fit(X, Y, sensitive_features=SEX)
+    parts = LiveFairSAOMLClassifier(**settings)
     for first in range(0, 240, 60):
         part = slice(first, first + 60)
         parts.partial_fit(X[part], Y[part], sensitive_features=SEX[part])
@@ -115,7 +119,7 @@ def test_the_gap_between_groups_is_smaller_than_without_the_constraint():
 
 
 def test_what_was_learned_can_be_looked_at():
-    model = AdaptiveFairClassifier(**QUICK, horizon=4, random_state=0)
+    model = LiveFairSAOMLClassifier(**QUICK, horizon=4, random_state=0)
     model.fit(X, Y, sensitive_features=SEX)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.n_features_in_ == 3
@@ -296,7 +300,7 @@ def test_the_first_rows_may_lack_a_class_if_it_is_named():
 
 def test_settings_are_checked_when_rows_come():
     with pytest.raises(TypeError, match="'tolerence'; did you mean 'tolerance'"):
-        AdaptiveFairClassifier(tolerence=0.1)
+        LiveFairSAOMLClassifier(tolerence=0.1)
     for wrong in ({"tolerance": -1}, {"task_size": 0}, {"task_size": 1.5}, {"model": "tree"}):
         with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be") as refused:
             fitted(**wrong)

@@ -68,7 +68,7 @@ def mistakes(tmp_path_factory, request):
 def test_the_methods_of_an_estimator_are_typed(tmp_path):
     code = (
         "from fairsaoml import AdaptiveFairClassifier\n"
-        "model = AdaptiveFairClassifier(horizon=3, random_state=0)\n"
+        "model = AdaptiveFairClassifier(ratio=0.8)\n"
         "reveal_type(model.fit([[1.0]], [1], sensitive_features=['f']))\n"
         "reveal_type(model.horizon)\n"
         "reveal_type(model.groups_)\n"

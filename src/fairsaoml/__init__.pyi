@@ -17,6 +17,7 @@ from .core.types import Task as Task
 from .estimators.sklearn import AdaptiveFairClassifier as AdaptiveFairClassifier
 from .estimators.sklearn import AODClassifier as AODClassifier
 from .estimators.sklearn import CBCEClassifier as CBCEClassifier
+from .estimators.sklearn import DecoupledFairSAOMLClassifier as DecoupledFairSAOMLClassifier
 from .estimators.sklearn import FairAOGDClassifier as FairAOGDClassifier
 from .estimators.sklearn import FairFMLClassifier as FairFMLClassifier
 from .estimators.sklearn import FairGLCClassifier as FairGLCClassifier

@@ -26,7 +26,7 @@ def run(
         str | None, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
     ] = None,
     learner: Annotated[
-        str | None, typer.Option(help="Which learner (`fairsaoml learners`). [fairsaoml-live]")
+        str | None, typer.Option(help="Which learner (`fairsaoml learners`). [fairsaoml-decoupled]")
     ] = None,
     ratio: Annotated[
         float | None,
@@ -121,8 +121,11 @@ def run(
             folder,
             force=force,
             save_predictions=save_predictions,
+            repeat=False,
             on_round=as_events(on_event),
         )
+    if len(summary["seeds"]) < count:
+        typer.echo("nothing is random in this run: one seed was run", err=True)
     _finish(folder, summary, as_json=json_)
 
 

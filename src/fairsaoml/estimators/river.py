@@ -4,7 +4,7 @@
 class here too. Their signatures for editors and type checkers are in the stub beside this file,
 which `make stubs` writes.
 
->>> model = AdaptiveFairClassifier(task_size=50, model="logistic", horizon=4, seed=0)
+>>> model = AdaptiveFairClassifier(task_size=50)
 >>> for turn in range(200):
 ...     merit = turn % 7 - 3
 ...     model.learn_one({"merit": merit}, merit > 0, sensitive_features="fm"[turn % 2])

@@ -4,6 +4,66 @@ from typing import Any
 
 from fairsaoml.estimators.river_adapter import RiverClassifier as RiverClassifier
 
+class DecoupledFairSAOMLClassifier(RiverClassifier):
+    """Heads that learn label and group, and a few multipliers that make the decision fair.
+
+    The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
+
+    task_size: int
+    """rows that are collected and then learned from"""
+    standardize: bool
+    """whether features are centred and scaled by the first task's rows, and cut at five standard
+    deviations; without it they should be of about unit size"""
+    known_groups: Collection[Any] | None
+    """groups that may turn up after the first task: a list, or {column: list}; any other that
+    turns up later is counted as 'unseen' and is in no constraint"""
+    sensitive: str | Sequence[Any] | None
+    """the sensitive key of x, or several: they are taken out of it and are never an input"""
+    classes: Sequence[Any] | None
+    """the two labels, the positive one last; booleans need not be named"""
+    spare_features: int
+    """places kept for features that turn up after the first task"""
+    seed: int | None
+    """seed of all that is random; an int gives the same result every time"""
+    model: str
+    """heads are mixtures of logistic models"""
+    hidden: tuple[int, ...]
+    """widths of the mlp's hidden layers"""
+    constraints: str
+    """fairness asked for: demographic parity, equal opportunity, equalized odds"""
+    tolerance: float
+    """gap between groups that is fair enough"""
+    gap_score: str
+    """what the smooth gap is taken of"""
+    decision: str | float
+    """when a row is positive: calibrated probability over 0.5, over the base rate, or a number"""
+    prior_discount: float
+    """memory of the class prior from task to task"""
+    radius: float | None
+    """l2 ball the parameters are projected onto"""
+    ratio: float
+    """what is asked for: the lowest group's rate over the highest"""
+    def __init__(
+        self,
+        *,
+        task_size: int = 300,
+        standardize: bool = True,
+        known_groups: Collection[Any] | None = None,
+        sensitive: str | Sequence[Any] | None = None,
+        classes: Sequence[Any] | None = None,
+        spare_features: int = 0,
+        seed: int | None = None,
+        model: str = "logistic",
+        hidden: tuple[int, ...] = (40, 40),
+        constraints: str = "eo",
+        tolerance: float = 0.02,
+        gap_score: str = "decision",
+        decision: str | float = "accuracy",
+        prior_discount: float = 0.7,
+        radius: float | None = None,
+        ratio: float = 0.9,
+    ) -> None: ...
+
 class LiveFairSAOMLClassifier(RiverClassifier):
     """Experts on geometric intervals that all keep learning; their mixture decides.
 
@@ -770,10 +830,10 @@ class CBCEClassifier(RiverClassifier):
     ) -> None: ...
 
 class AdaptiveFairClassifier(RiverClassifier):
-    """The default learner. Experts on geometric intervals that all keep learning; their mixture
-    decides.
+    """The default learner. Heads that learn label and group, and a few multipliers that make the
+    decision fair.
 
-    The learner 'fairsaoml-live': this project; docs/explanation.md."""
+    The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
 
     task_size: int
     """rows that are collected and then learned from"""
@@ -792,7 +852,7 @@ class AdaptiveFairClassifier(RiverClassifier):
     seed: int | None
     """seed of all that is random; an int gives the same result every time"""
     model: str
-    """the scoring function"""
+    """heads are mixtures of logistic models"""
     hidden: tuple[int, ...]
     """widths of the mlp's hidden layers"""
     constraints: str
@@ -807,32 +867,8 @@ class AdaptiveFairClassifier(RiverClassifier):
     """memory of the class prior from task to task"""
     radius: float | None
     """l2 ball the parameters are projected onto"""
-    meta_iterations: int
-    """gradient samples taken from each round"""
-    support: int
-    """rows per class of a support draw"""
-    capacity: int
-    """rows per class an interval's sample holds"""
-    base: int
-    """interval lengths are its powers"""
-    horizon: int | None
-    """number of rounds, if it is known"""
-    combiner: str
-    """how credit becomes weights"""
-    credit_discount: float
-    """memory of the discounted hedge"""
-    credit_rate: float
-    """how sharply the discounted hedge prefers"""
-    primal_step: float
-    """step of theta, the same at every level"""
-    dual_step: float
-    """step of lambda"""
-    dual_damping: float
-    """delta: keeps the dual from growing; too much switches fairness off"""
-    gap_memory: float
-    """memory of a gap from draw to draw; 0 keeps the last draw alone"""
-    gap_scale: float
-    """size of gaps to act on; those of small groups are shrunk towards 0"""
+    ratio: float
+    """what is asked for: the lowest group's rate over the highest"""
     def __init__(
         self,
         *,
@@ -843,7 +879,7 @@ class AdaptiveFairClassifier(RiverClassifier):
         classes: Sequence[Any] | None = None,
         spare_features: int = 0,
         seed: int | None = None,
-        model: str = "mlp",
+        model: str = "logistic",
         hidden: tuple[int, ...] = (40, 40),
         constraints: str = "eo",
         tolerance: float = 0.02,
@@ -851,17 +887,5 @@ class AdaptiveFairClassifier(RiverClassifier):
         decision: str | float = "accuracy",
         prior_discount: float = 0.7,
         radius: float | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 1000,
-        base: int = 2,
-        horizon: int | None = None,
-        combiner: str = "discounted-hedge",
-        credit_discount: float = 0.7,
-        credit_rate: float = 10.0,
-        primal_step: float = 0.2,
-        dual_step: float = 0.7,
-        dual_damping: float = 0.001,
-        gap_memory: float = 0.9,
-        gap_scale: float = 0.1,
+        ratio: float = 0.9,
     ) -> None: ...

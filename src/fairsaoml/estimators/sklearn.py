@@ -8,7 +8,7 @@ which `make stubs` writes.
 >>> X = np.linspace(-1, 1, 400)[:, None] % 0.31
 >>> y = np.where(X[:, 0] > 0.15, "yes", "no")
 >>> sex = np.where(np.arange(400) % 3 > 0, "f", "m")
->>> model = AdaptiveFairClassifier(model="logistic", constraints="dp", random_state=0)
+>>> model = AdaptiveFairClassifier(constraints="dp")
 >>> model = model.fit(X, y, sensitive_features=sex)
 >>> model.predict([[0.0], [0.3]]).tolist(), model.n_rounds_, model.constraints_
 (['no', 'yes'], 4, ('dp[sensitive_feature_0=m]',))

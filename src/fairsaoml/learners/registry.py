@@ -25,7 +25,7 @@ from fairsaoml.learners.newton import NewtonConfig, newton
 
 __all__ = ["DEFAULT", "LEARNERS", "Entry", "build", "configure", "entry", "registered"]
 
-DEFAULT = "fairsaoml-live"
+DEFAULT = "fairsaoml-decoupled"
 
 
 class Entry(NamedTuple):
@@ -36,6 +36,7 @@ class Entry(NamedTuple):
     summary: str
     reference: str
     estimator: str = ""  # name of its scikit-learn and River classes; else made from the learner's
+    is_random: bool = True  # whether two seeds differ on the same rows
     # How closely programs that round differently agree over five rounds (`fairsaoml.checks`).
     agreement: float = 1e-5
 
@@ -51,6 +52,8 @@ BUILTIN: dict[str, Entry] = {
         decoupled,
         "heads that learn label and group, and a few multipliers that make the decision fair",
         "this project; docs/explanation.md",
+        estimator="DecoupledFairSAOMLClassifier",
+        is_random=False,
         # Multipliers are the minimum of a nearly flat function, found in float32.
         agreement=2e-2,
     ),
@@ -67,6 +70,7 @@ BUILTIN: dict[str, Entry] = {
         "live experts of a linear model that solve their interval instead of stepping towards it",
         "this project; docs/explanation.md",
         "NewtonFairSAOMLClassifier",
+        is_random=False,
     ),
     "fairsaoml": Entry(
         FairSAOMLConfig,

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from signal import SIGINT, default_int_handler, signal
@@ -21,6 +22,7 @@ from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.files import read_json, write_json, write_text
+from fairsaoml.learners.registry import entry
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS, Predictions
@@ -105,6 +107,7 @@ def run(
     *,
     force: bool = False,
     save_predictions: bool = False,
+    repeat: bool = True,
     on_round: OnRound | None = None,
 ) -> dict[str, Any]:
     """Run a spec into a folder.
@@ -114,6 +117,7 @@ def run(
         folder: where its files go.
         force: replace the run in the folder.
         save_predictions: keep every decision, in `predictions.parquet`.
+        repeat: run all seeds even where nothing is random; else the first one alone.
         on_round: called with the setup and each finished round.
 
     Returns:
@@ -126,6 +130,8 @@ def run(
     use_cache()
     one_thread()
     setup = Setup.of(spec)
+    if not (repeat or setup.stream.seeded or entry(spec.learner).is_random):
+        spec = replace(spec, seeds=spec.seeds[:1])
     with _writing(folder):
         prepare(folder, force=force)
         content = {**spec.to_json(setup), "save_predictions": save_predictions}
