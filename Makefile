@@ -13,10 +13,10 @@ install: .venv/installed
 
 # The main job: three learners on the built-in stream that changes twice, in one report.
 demo: install
-	$(BIN)/fairsaoml run synthetic --out runs/demo/live --force
+	$(BIN)/fairsaoml run synthetic --out runs/demo/default --force
 	$(BIN)/fairsaoml run synthetic --learner fairsaoml --out runs/demo/paper --force
 	$(BIN)/fairsaoml run synthetic --set constraints=none --out runs/demo/unconstrained --force
-	$(BIN)/fairsaoml report runs/demo/live runs/demo/paper runs/demo/unconstrained \
+	$(BIN)/fairsaoml report runs/demo/default runs/demo/paper runs/demo/unconstrained \
 		--out runs/demo/report.html --picture runs/demo/picture.svg
 
 reproduce: install  ## the paper's figures and tables into runs/paper; the same command continues

@@ -33,6 +33,7 @@ def run_table(folder, *, stop_after=None):
     spec = RunSpec(
         stream=str(folder / "jobs.csv"),
         stream_settings=ROLES,
+        learner="fairsaoml-live",
         learner_settings=tiny.SHARED,
         seeds=(0,),
     )

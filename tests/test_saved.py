@@ -66,7 +66,9 @@ def test_the_default_class_is_loaded_as_itself_or_by_its_learner_once_the_defaul
     tmp_path, monkeypatch
 ):
     model = sklearn.AdaptiveFairClassifier()
-    model.partial_fit(ROWS, ["no", "yes"] * (len(ROWS) // 2), sensitive_features=[0] * len(ROWS))
+    model.partial_fit(
+        ROWS, ["no", "yes"] * (len(ROWS) // 2), sensitive_features=["f", "m"] * (len(ROWS) // 2)
+    )
     model.save(tmp_path / "model")
     assert type(load(tmp_path / "model")) is sklearn.AdaptiveFairClassifier
     monkeypatch.setattr(sklearn.AdaptiveFairClassifier, "_learner", "fair-glc")

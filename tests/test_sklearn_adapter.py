@@ -46,7 +46,7 @@ def test_every_learner_has_its_class(module):
     classes = [getattr(module, name) for name in module.__all__]
     named = {cls.__name__: cls for cls in classes if hasattr(cls, "_learner")}
     expected = {entry.estimator: learner for learner, entry in BUILTIN.items()}
-    expected["LiveFairSAOMLClassifier"] = DEFAULT
+    expected["AdaptiveFairClassifier"] = DEFAULT
     assert {name: cls._learner for name, cls in named.items()} == expected
     for cls in named.values():
         config = BUILTIN[cls._learner].config()

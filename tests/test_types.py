@@ -70,12 +70,12 @@ def test_the_methods_of_an_estimator_are_typed(tmp_path):
         "from fairsaoml import AdaptiveFairClassifier\n"
         "model = AdaptiveFairClassifier(ratio=0.8)\n"
         "reveal_type(model.fit([[1.0]], [1], sensitive_features=['f']))\n"
-        "reveal_type(model.horizon)\n"
+        "reveal_type(model.ratio)\n"
         "reveal_type(model.groups_)\n"
     )
     said = " ".join(checked_by_mypy(tmp_path, code))
     assert "AdaptiveFairClassifier" in said
-    assert '"int | None"' in said
+    assert '"float"' in said
     assert '"dict[str, tuple[str, ...]]"' in said
 
 

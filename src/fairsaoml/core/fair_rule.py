@@ -21,7 +21,7 @@ Menon and Williamson 2018, Chzhen et al. 2019 and Zeng et al. 2022 have the rule
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -251,7 +251,7 @@ class Dual(NamedTuple):
         """Newton steps from a multiplier; none does harm."""
         sizes = jnp.array(STEP_SIZES)
 
-        def step(_: int, multiplier: PerRate) -> PerRate:
+        def step(_: Any, multiplier: PerRate) -> PerRate:
             size, slope, bend = _size(multiplier, rounding)
             lean = -self.lean + self.centre * (self.width * slope)
             chance = jax.nn.sigmoid(sharpness * self.distance(multiplier, size))
