@@ -14,7 +14,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import SGDClassifier
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import delayed_service
 from delayed_service import Running, Service
@@ -422,6 +425,35 @@ def test_any_incremental_classifier_will_do_where_there_are_no_sensitive_feature
     by_hand.partial_fit(X[20:40], y[20:40])
     by_hand.partial_fit(X[40:], y[40:])
     np.testing.assert_array_equal(model.coef_, by_hand.coef_)
+
+
+def test_a_pipeline_whose_preprocessing_is_fitted_learns_by_its_last_step():
+    X = np.random.default_rng(0).normal(size=(40, 2)) * 9
+    y = (X[:, 0] > 0).astype(int)
+    scaler = StandardScaler().fit(X)
+    by_hand = SGDClassifier(random_state=0).partial_fit(scaler.transform(X[:20]), y[:20], [0, 1])
+    model = make_pipeline(scaler, clone(by_hand))
+    model[-1].partial_fit(scaler.transform(X[:20]), y[:20], [0, 1])
+    delayed = DelayedLabels(model, task_rows=20)
+    issued = delayed.issue(X[20:])
+    delayed.label(issued.ids, y[20:])
+    by_hand.partial_fit(scaler.transform(X[20:]), y[20:])
+    np.testing.assert_array_equal(model[-1].coef_, by_hand.coef_)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (LogisticRegression(), "with partial_fit, got LogisticRegression"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), "with partial_fit, got Logistic"),
+        (make_pipeline(StandardScaler(), SGDClassifier()), "is fitted, got StandardScaler"),
+        (None, "with predict, got NoneType"),
+    ],
+)
+def test_a_model_that_cannot_learn_is_refused_before_anything_is_issued(model, words, tmp_path):
+    with pytest.raises(ConfigError, match=words):
+        DelayedLabels(model, task_rows=20, journal=tmp_path / "events.jsonl")
+    assert not (tmp_path / "events.jsonl").exists()
 
 
 # The journal

@@ -24,6 +24,7 @@ from fairsaoml.serve.events import Event, EventLog
 from fairsaoml.serve.ledger import ClosedTask, Id, Ledger, Tally
 from fairsaoml.serve.rows import to_rows
 from fairsaoml.serve.task_rules import TaskRules, closing
+from fairsaoml.serve.teaching import last_step, require_learner, teach
 
 __all__ = ["DelayedLabels", "Issued"]
 
@@ -46,7 +47,8 @@ class DelayedLabels:
 
     Args:
         model: has `predict(X)`, perhaps `predict_proba(X)`, and learns a task with
-            `partial_fit(X, y, sensitive_features=...)`, without the last if none were issued.
+            `partial_fit(X, y, sensitive_features=...)`, without the last if none were issued; or
+            a scikit-learn pipeline of fitted preprocessing that ends in such a model.
         task_rows: a task is full with so many predictions,
         task_seconds: or so long after its first one.
         wait_seconds: a full task closes when all its labels are here, or after so long with those
@@ -66,7 +68,7 @@ class DelayedLabels:
         learned: how many of the journal's rounds a model without `n_rounds_` has learned.
 
     Raises:
-        ConfigError: values that do not fit together.
+        ConfigError: values that do not fit together, or a model that cannot learn.
         RunError: a damaged journal, or another model than the journal's.
 
     >>> class Majority:
@@ -105,6 +107,7 @@ class DelayedLabels:
         journal: Path | str | None = None,
         learned: int | None = None,
     ) -> None:
+        require_learner(model)
         self.model = model
         self._rules = TaskRules(
             task_rows=task_rows,
@@ -279,7 +282,7 @@ class DelayedLabels:
         if not self._ledger.begun:
             begun = {
                 "schema": JOURNAL_SCHEMA,
-                "rounds": int(getattr(self.model, "n_rounds_", 0)),
+                "rounds": int(getattr(last_step(self.model), "n_rounds_", 0)),
                 "settings": asdict(self._rules),
             }
             self._record("begun", self._now(), begun)
@@ -319,7 +322,7 @@ class DelayedLabels:
                     f"expected a journal of delayed labels of schema {JOURNAL_SCHEMA}, got one "
                     f"that begins with {str(event)[:80]}; give another file"
                 )
-            rounds = getattr(self.model, "n_rounds_", None)
+            rounds = getattr(last_step(self.model), "n_rounds_", None)
             known = learned if rounds is None or learned is not None else rounds - event["rounds"]
             if known is not None and known < 0:
                 raise _another_model(known, 0)
@@ -343,7 +346,7 @@ class DelayedLabels:
                 if task.round > self._learned:
                     groups = task.sensitive_features
                     also = {} if groups is None else {"sensitive_features": groups}
-                    self.model.partial_fit(task.X, task.y, **also)
+                    teach(self.model, task.X, task.y, **also)
                     self._learned = task.round
             self._unlearned.popleft()
 
