@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import tiny
+from fairsaoml import load
 from fairsaoml.core.errors import DataError
 from fairsaoml.runs.predict import predict_rows
 from fairsaoml.runs.runner import resume, run
@@ -122,3 +123,29 @@ def test_a_run_of_before_the_spec_held_a_checksum_is_still_resumed(finished, tmp
     resume(tmp_path / "run")
     assert tiny.lines(tmp_path / "run") == tiny.lines(finished / "run")
     assert len(predict_rows(tmp_path / "run", finished / "new.csv")[0]) == 20
+
+
+def test_a_run_loads_as_a_live_model_that_decides_as_predict_does(finished):
+    new = pd.read_csv(finished / "new.csv")
+    scores, decisions, _ = predict_rows(finished / "run", finished / "new.csv")
+    model = load(finished / "run")
+    np.testing.assert_allclose(model.predict_proba(new)[:, 1], scores, rtol=1e-5)
+    assert model.predict(new).tolist() == np.where(decisions, "yes", "no").tolist()
+    assert model.predict(new.to_dict("records")).tolist() == model.predict(new).tolist()
+    last = tiny.records(finished / "run")[-1]
+    assert (model.dual_.tolist(), model.weights_.tolist()) == (last["dual"], last["weights"])
+    assert model.n_rounds_ == 5
+
+
+def test_a_live_model_learns_the_next_round_as_the_run_would_have(finished, tmp_path):
+    table = pd.concat([jobs(), jobs(seed=7, rows=60)])
+    table.to_csv(tmp_path / "jobs.csv", index=False)
+    run_table(tmp_path)
+    model, longer = load(finished / "run"), load(tmp_path / "run")
+    rest = table[300:]
+    model.partial_fit(rest.drop(columns="hired"), rest["hired"])
+    assert model.n_rounds_ == longer.n_rounds_ == 6
+    np.testing.assert_allclose(model.dual_, longer.dual_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        model.decision_function(table), longer.decision_function(table), rtol=1e-3, atol=1e-4
+    )

@@ -37,6 +37,7 @@ from .runs.runner import resume as resume
 from .runs.runner import run as run
 from .runs.spec import RunSpec as RunSpec
 from .serve.delayed import DelayedLabels as DelayedLabels
+from .serve.model import RunModel as RunModel
 from .serve.online import OnlineLearner as OnlineLearner
 from .serve.saving import load as load
 from .streams.catalog import open_stream as open_stream

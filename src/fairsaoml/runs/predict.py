@@ -10,13 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.core.types import State
 from fairsaoml.evaluate.prequential import bucket
+from fairsaoml.runs.checkpoint import Checkpoint
 from fairsaoml.runs.runner import load_run
-from fairsaoml.streams.stream import LARGEST_VALUE
+from fairsaoml.runs.spec import RunSpec
+from fairsaoml.streams.stream import LARGEST_VALUE, Stream
 from fairsaoml.streams.table.reading import need, read_table
 from fairsaoml.streams.table.stream import encode_rows
 
-__all__ = ["predict_rows"]
+__all__ = ["encoded_rows", "one_seed", "predict_rows"]
 
 
 def predict_rows(
@@ -39,26 +42,10 @@ def predict_rows(
         RunError: The folder holds no run, or one that has learned nothing yet.
     """
     spec, setup, checkpoint = load_run(folder)
-    if seed is not None and seed not in spec.seeds:
-        seeds = ", ".join(map(str, spec.seeds))
-        raise ConfigError(f"expected one of the run's seeds ({seeds}), got {seed}")
-    index = 0 if seed is None else list(spec.seeds).index(seed)
-    state = jax.tree.map(lambda leaf: leaf[index], checkpoint.state)
-    table = read_table(file)
-    if setup.stream.encoder is not None:
-        x, notes = encode_rows(setup.stream.encoder, table)
-    else:
-        need(setup.stream.schema.features, table.column_names, str(file))
-        x, notes = _numbers(table, setup.stream.schema.features, file), ()
+    _, state = one_seed(spec, checkpoint, seed)
+    x, notes = encoded_rows(setup.stream, read_table(file), str(file))
     if not len(x):
         return np.zeros(0), np.zeros(0, bool), (*notes, f"{file} has a header and no rows")
-    broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-    if broken.size:
-        raise DataError(
-            f"expected finite numbers, got NaN or infinity in {broken.size} rows of {file}, "
-            f"the first is row {broken[0]}; fill them in or leave the rows out"
-        )
-    x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
     rows = len(x)
     padded = np.pad(x, ((0, bucket(rows) - rows), (0, 0)))
     scores = np.asarray(jax.jit(setup.learner.scores)(state, padded))[:rows].astype(np.float64)
@@ -66,7 +53,41 @@ def predict_rows(
     return 1 / (1 + np.exp(-scores)), decisions, notes
 
 
-def _numbers(table: Any, names: Sequence[str], file: Path) -> np.ndarray:
+def one_seed(spec: RunSpec, checkpoint: Checkpoint, seed: int | None) -> tuple[int, State]:
+    """Return one of a run's seeds, by default the first, and its state."""
+    if seed is not None and seed not in spec.seeds:
+        seeds = ", ".join(map(str, spec.seeds))
+        raise ConfigError(f"expected one of the run's seeds ({seeds}), got {seed}")
+    index = 0 if seed is None else list(spec.seeds).index(seed)
+    return spec.seeds[index], jax.tree.map(lambda leaf: leaf[index], checkpoint.state)
+
+
+def encoded_rows(stream: Stream, table: Any, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return an Arrow table's rows as a run's learner sees them, and notes on what was odd.
+
+    Args:
+        stream: The run's, with its encoder if it has one.
+        table: Rows with the columns that the run learned from.
+        where: What the table is called in an error.
+
+    Raises:
+        DataError: A column is missing, or holds what is no number where one is expected.
+    """
+    if stream.encoder is not None:
+        x, notes = encode_rows(stream.encoder, table)
+    else:
+        need(stream.schema.features, table.column_names, where)
+        x, notes = _numbers(table, stream.schema.features, where), ()
+    broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    if broken.size:
+        raise DataError(
+            f"expected finite numbers, got NaN or infinity in {broken.size} rows of {where}, "
+            f"the first is row {broken[0]}; fill them in or leave the rows out"
+        )
+    return np.clip(x, -LARGEST_VALUE, LARGEST_VALUE), notes
+
+
+def _numbers(table: Any, names: Sequence[str], where: str) -> np.ndarray:
     """Columns that are numbers already, as they stand; a gap is NaN."""
     columns = []
     for name in names:
@@ -78,7 +99,7 @@ def _numbers(table: Any, names: Sequence[str], file: Path) -> np.ndarray:
             numbers = pc.cast(values, pa.float64(), safe=False)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"expected numbers in column {name!r} of {file}, got words ({error}); "
+                f"expected numbers in column {name!r} of {where}, got words ({error}); "
                 "give the columns as the run has learned from them"
             ) from None
         columns.append(numbers.to_numpy().astype(np.float32))

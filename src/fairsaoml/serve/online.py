@@ -195,14 +195,43 @@ class OnlineLearner(Saveable):
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
         manifest = saved.manifest
-        self = cls.__new__(cls)
-        self.schema = Schema(
-            features=tuple(manifest["features"]),
-            attributes=tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"]),
+        self = cls._at(
+            Schema(
+                features=tuple(manifest["features"]),
+                attributes=tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"]),
+            ),
+            manifest["learner"],
+            manifest["config"],
+            seed=manifest["seed"],
+            round=saved.round,
         )
-        self.learner, self.seed, self.round = manifest["learner"], manifest["seed"], saved.round
-        self.config = registry.configure(self.learner, manifest["config"])
         self._state, self.info = structured(saved.arrays, self._like())
+        return self
+
+    @classmethod
+    def resumed(
+        cls,
+        schema: Schema,
+        learner: str,
+        config: Mapping[str, Any],
+        *,
+        seed: int,
+        round: int,
+        state: State,
+    ) -> Self:
+        """Return a learner that goes on from a state reached elsewhere, as in a run."""
+        self = cls._at(schema, learner, config, seed=seed, round=round)
+        self._state = state
+        return self
+
+    @classmethod
+    def _at(
+        cls, schema: Schema, learner: str, config: Mapping[str, Any], *, seed: int, round: int
+    ) -> Self:
+        """Return a learner after a round, without its state."""
+        self = cls.__new__(cls)
+        self.schema, self.learner, self.seed, self.round = schema, learner, seed, round
+        self.config, self.info = registry.configure(learner, config), None
         return self
 
     def _like(self) -> tuple[State, RoundInfo | None]:

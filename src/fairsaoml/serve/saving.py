@@ -22,6 +22,7 @@ import numpy as np
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import read_json
 from fairsaoml.runs.checkpoint import newest, save_checkpoint
+from fairsaoml.runs.runner import SPEC
 
 __all__ = ["Saveable", "Saved", "load", "part", "saved_learner"]
 
@@ -102,21 +103,29 @@ class Saveable(ABC):
         """Return the model of which `_saved` returned this."""
 
 
-def load(path: str | PathLike) -> Any:
-    """Return the model saved in a folder, whichever class of this package it is.
+def load(path: str | PathLike, *, seed: int | None = None) -> Any:
+    """Return the model in a folder: of a run, or saved from Python by any class of this package.
 
     A model saved by a class that has another name now is loaded by the class of its learner.
 
     Parameters
     ----------
     path
-        The folder given to `model.save`.
+        A run's folder, which gives a `RunModel`, or the folder given to `model.save`.
+    seed
+        Which of a run's seeds, each of them a model of its own; by default the first.
 
     Raises
     ------
+    ConfigError
+        Where the run has no such seed.
     RunError
         Where the folder holds no model, or one of a class from elsewhere.
     """
+    if (Path(path) / SPEC).exists():
+        from fairsaoml.serve.model import RunModel  # which is itself made of what can be saved
+
+        return RunModel(path, seed=seed)
     manifest = _newest(Path(path), lambda manifest, _: manifest)
     home, _, name = manifest["kind"].partition(".")
     module = import_module(HOMES[home]) if home in HOMES else None

@@ -34,7 +34,7 @@ from fairsaoml.streams.table.reading import open_source
 from fairsaoml.streams.table.roles import Roles, names_of
 from fairsaoml.streams.table.survey import survey
 
-__all__ = ["encode_rows", "stream_from_table"]
+__all__ = ["encode_rows", "encoded_tasks", "stream_from_table"]
 
 
 def stream_from_table(
@@ -108,9 +108,9 @@ def stream_from_table(
 
     def passes(seed: int) -> Iterator[Task]:
         if waiting:
-            return _tasks(waiting.pop(), fitted, roles)
+            return encoded_tasks(waiting.pop(), fitted, domain)
         again = timed(surveyed.source.batches(roles.columns), clock)
-        return _tasks(cut(again, cutting.numbering(clock)), fitted, roles)
+        return encoded_tasks(cut(again, cutting.numbering(clock)), fitted, domain)
 
     return Stream(
         name=name or opened.name,
@@ -137,7 +137,7 @@ def stream_from_table(
             *surveyed.source.notes,
             *surveyed.notes,
             *notes,
-            *restatements(next(_tasks(iter([first]), fitted, roles)), fitted),
+            *restatements(next(encoded_tasks(iter([first]), fitted)), fitted),
         ),
     )
 
@@ -164,8 +164,16 @@ def _fitted(
     return encoder, encoder.notes()
 
 
-def _tasks(task_rows: Iterator[TaskRows], encoder: Encoder, roles: Roles) -> Iterator[Task]:
-    """Tasks as learners see them; what is odd about a column is said once a pass."""
+def encoded_tasks(
+    task_rows: Iterator[TaskRows], encoder: Encoder, domain: str | None = None
+) -> Iterator[Task]:
+    """Tasks as learners see them; what is odd about a column is said once a pass.
+
+    Args:
+        task_rows: Raw rows with label and sensitive columns, cut into tasks.
+        encoder: Fitted on the first task, label and sensitive columns included.
+        domain: The column that names a task's domain.
+    """
     told: set[tuple[str, str]] = set()
     last = None
     for table, number in task_rows:
@@ -174,7 +182,7 @@ def _tasks(task_rows: Iterator[TaskRows], encoder: Encoder, roles: Roles) -> Ite
             warnings.append(f"no rows in the {number - last - 1} windows before this one")
         last = number
         assert encoder.label is not None
-        y = encoder.label.codes(table[roles.label])
+        y = encoder.label.codes(table[encoder.label.column])
         if (y < 0).any():
             warnings.append(f"{int((y < 0).sum())} rows without a label were left out")
             table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
@@ -187,7 +195,7 @@ def _tasks(task_rows: Iterator[TaskRows], encoder: Encoder, roles: Roles) -> Ite
         x, remarks = encoder.encode(table)
         warnings += [str(r) for r in remarks if (r.column, r.what) not in told]
         told |= {(remark.column, remark.what) for remark in remarks}
-        domain, domains = _domain(table, roles.domain)
+        name, domains = _domain(table, domain)
         if domains > 1 and ("", "domains") not in told:
             warnings.append(f"{domains} domains in one task, named after most of its rows")
             told.add(("", "domains"))
@@ -195,7 +203,7 @@ def _tasks(task_rows: Iterator[TaskRows], encoder: Encoder, roles: Roles) -> Ite
             x=x,
             y=y.astype(np.float32),
             group=np.stack(groups, axis=1),
-            domain=domain,
+            domain=name,
             warnings=tuple(warnings),
         )
 

@@ -1,0 +1,242 @@
+"""What a run has learned, as a live model: `fairsaoml.load(FOLDER)`.
+
+Rows come as they are in the run's table, as a dataframe or as plain dictionaries; the run's own
+encoder reads them. What is learned here stays in memory: `fairsaoml.learn` is what continues the
+run in its folder.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import expit
+
+from fairsaoml.core.errors import DataError, RunError
+from fairsaoml.core.types import Task
+from fairsaoml.runs.journal import read_rounds
+from fairsaoml.runs.predict import encoded_rows, one_seed
+from fairsaoml.runs.runner import ROUNDS, load_run
+from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.table.encoder import Encoder
+from fairsaoml.streams.table.reading import need, to_arrow
+from fairsaoml.streams.table.roles import Label, Sensitive
+from fairsaoml.streams.table.sensitive import sensitive_columns
+
+__all__ = ["RunModel"]
+
+PLAIN_LABEL = Label(column="label", positive="1", negative="0")  # of streams without a table
+
+
+class RunModel:
+    """A run's model of one seed: it predicts, and learns from more rows.
+
+    Parameters
+    ----------
+    folder
+        The run's.
+    seed
+        Each seed of a run is a model of its own; by default the first.
+
+    Attributes
+    ----------
+    classes_
+        The label's two values as text; the second one is the positive.
+    notes_
+        What was odd about the last rows, in words.
+
+    Raises
+    ------
+    ConfigError
+        Where the run has no such seed.
+    RunError
+        Where the folder holds no run, or one that has learned nothing yet.
+    """
+
+    def __init__(self, folder: str | PathLike, *, seed: int | None = None) -> None:
+        spec, setup, checkpoint = load_run(Path(folder))
+        chosen, state = one_seed(spec, checkpoint, seed)
+        self.stream: Stream = setup.stream
+        self.online = OnlineLearner.resumed(
+            setup.stream.schema,
+            spec.learner,
+            setup.config,
+            seed=chosen,
+            round=checkpoint.round,
+            state=state,
+        )
+        saved = setup.stream.encoder
+        encoder = None if saved is None else Encoder.from_json(saved)
+        self.label = PLAIN_LABEL if encoder is None else encoder.label or PLAIN_LABEL
+        self.sensitive: tuple[Sensitive, ...] = (
+            tuple(Sensitive(column=name, levels=ls) for name, ls in setup.stream.schema.attributes)
+            if encoder is None
+            else encoder.sensitive
+        )
+        self.notes_: tuple[str, ...] = ()
+        self._last_round = _last_line(Path(folder) / ROUNDS, checkpoint.round, chosen)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.array([self.label.negative, self.label.positive])
+
+    @property
+    def n_rounds_(self) -> int:
+        """Number of rounds learned from."""
+        return self.online.round
+
+    @property
+    def groups_(self) -> dict[str, tuple[str, ...]]:
+        """The known groups of each sensitive column, as text."""
+        return dict(self.online.schema.attributes)
+
+    @property
+    def constraints_(self) -> tuple[str, ...]:
+        """Names of the constraints, such as 'dp[sex=m]'; `dual_` is in their order."""
+        return self.online.constraints
+
+    @property
+    def dual_(self) -> np.ndarray:
+        """The price on each constraint's violation; 0 where it costs nothing."""
+        info = self.online.info
+        return np.asarray(self._last_round["dual"] if info is None else info.dual)
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Weights of the experts that were present in the last round."""
+        info = self.online.info
+        if info is None:
+            return np.asarray(self._last_round["weights"])
+        return np.asarray(info.weights)[np.asarray(info.present)]
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """Return the label decided for each row, in the label's own words.
+
+        Parameters
+        ----------
+        rows
+            A dataframe (pandas, polars, pyarrow), a dictionary of columns, or a list of
+            dictionaries, with the columns of the run's table. Label and sensitive columns are not
+            looked at and may be missing.
+
+        Raises
+        ------
+        DataError
+            Where a column is missing or cannot be read.
+        """
+        return self.classes_[self.decide(rows).astype(int)]
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Return calibrated probabilities, (row, class). Takes and raises what `predict` does."""
+        positive = expit(self.online.scores(self.encode(rows)))
+        return np.stack([1 - positive, positive], axis=1)
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Return how far each row is from the other decision; above 0 is positive."""
+        return self.online.margins(self.encode(rows))
+
+    def decide(self, rows: Any) -> np.ndarray:
+        """Return which rows are decided positive, as booleans."""
+        return self.decision_function(rows) > 0
+
+    def encode(self, rows: Any) -> np.ndarray:
+        """Return rows as the learner sees them, (row, feature) float32."""
+        x, self.notes_ = encoded_rows(self.stream, rows_table(rows), "the rows")
+        return x
+
+    def partial_fit(self, rows: Any, y: Any = None, *, sensitive_features: Any = None) -> Self:
+        """Learn from these rows as one task: one round, in memory only.
+
+        Parameters
+        ----------
+        rows
+            As in `predict`, with the label and the sensitive columns unless these are given apart.
+        y
+            A label for each row, where it is no column of `rows`.
+        sensitive_features
+            The sensitive columns, where they are no columns of `rows`.
+
+        Returns
+        -------
+        The model itself.
+
+        Raises
+        ------
+        DataError
+            Where a column is missing or cannot be read; nothing is learned then.
+        """
+        table = rows_table(rows)
+        if y is not None:
+            table = _with_column(table, self.label.column, y)
+        if sensitive_features is not None:
+            given = sensitive_columns(sensitive_features)
+            columns = [role.column for role in self.sensitive]
+            if not set(columns) <= given.keys() and len(given) == len(columns):
+                given = dict(zip(columns, given.values(), strict=True))  # given without names
+            for name, values in given.items():
+                table = _with_column(table, name, values)
+        self.online.learn(self.task(table))
+        return self
+
+    def task(self, table: Any) -> Task:
+        """Return labelled rows as a task; rows without a label are left out."""
+        needed = [self.label.column, *(role.column for role in self.sensitive)]
+        need(needed, table.column_names, "the rows")
+        y = self.label.codes(table[self.label.column])
+        table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
+        if not len(y):
+            raise DataError("expected rows with a label, got none; nothing was learned")
+        group = [role.codes(table[role.column])[0] for role in self.sensitive]
+        return Task(
+            x=self.encode(table),
+            y=y.astype(np.float32),
+            group=np.stack(group, axis=1) if group else np.zeros((len(y), 0), np.int32),
+        )
+
+
+def rows_table(rows: Any) -> Any:
+    """Return rows in any form as an Arrow table: a dataframe, or plain dictionaries.
+
+    >>> rows_table([{"age": 30}, {"age": 41, "sex": "f"}]).to_pydict()
+    {'age': [30, 41], 'sex': [None, 'f']}
+    """
+    if isinstance(rows, Mapping):
+        lone = any(isinstance(v, str) or not hasattr(v, "__len__") for v in rows.values())
+        rows = [rows] if lone else pa.table({str(name): _column(v) for name, v in rows.items()})
+    if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
+        names = dict.fromkeys(str(name) for row in rows for name in row)
+        rows = pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+    return to_arrow(rows)
+
+
+def _with_column(table: Any, name: str, values: Any) -> Any:
+    """Return a table with a column added or replaced."""
+    column = _column(values)
+    if len(column) != table.num_rows:
+        raise DataError(f"expected {table.num_rows} values of {name!r}, got {len(column)}")
+    if name in table.column_names:
+        return table.set_column(table.column_names.index(name), name, column)
+    return table.append_column(name, column)
+
+
+def _column(values: Any) -> Any:
+    values = values if isinstance(values, np.ndarray) else list(values)
+    try:
+        return pa.array(values, from_pandas=True)
+    # Values of several types: their text.
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if value is None else str(value) for value in values])
+
+
+def _last_line(path: Path, round: int, seed: int) -> dict[str, Any]:
+    """Return what the journal says of a round and seed."""
+    for line in reversed(read_rounds(path)):
+        if (line["round"], line["seed"]) == (round, seed):
+            return line
+    raise RunError(
+        f"expected round {round} of seed {seed} in {path}, found none; continue the run with "
+        f"`fairsaoml run --resume {path.parent}`"
+    )
