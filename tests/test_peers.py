@@ -125,7 +125,7 @@ def test_the_comparison_has_a_row_a_peer_with_words(played):
     assert kept["expgrad-eo"] == "eo"
     assert kept["sgd"] == "none"
     assert found["command"].startswith(
-        "fairsaoml peers synthetic --alternatives logistic-refit,sgd,"
+        "fairsaoml peers synthetic --alternatives logistic-refit,boosted-refit,sgd,"
     )
     assert found["command"].endswith("--seeds 1 --set tasks=1 --set rows=60")
 
@@ -176,6 +176,26 @@ def test_logistic_refit_is_logistic_regression_on_all_the_past():
         x, y = (np.concatenate([getattr(one, name) for one in past]) for name in ("x", "y"))
         right = LogisticRegression().fit(x, y).predict(task.x) == task.y
         assert lines[round - 1]["accuracy"] == np.mean(right)
+
+
+@pytest.mark.parametrize("peer", ["logistic-refit", "boosted-refit", "expgrad-eo"])
+def test_balanced_weighs_a_rare_class_like_the_other(peer):
+    def rare(round, task):
+        kept = (task.y == 0) | (np.arange(len(task.y)) % 5 == 0)
+        return task._replace(x=task.x[kept], y=task.y[kept], group=task.group[kept])
+
+    plain, balanced = (
+        np.mean([line["positive_rate"] for line in lines_of(peer, changed(rare), **settings)[1:]])
+        for settings in ({}, {"balanced": True})
+    )
+    assert balanced > plain + 0.1
+
+
+def test_a_lower_ratio_asked_of_fairlearn_leaves_more_accuracy_and_a_wider_gap():
+    stream = open_stream("synthetic", {"tasks": 2, "rows": 300, "domains": 1})
+    free, held = (lines_of("expgrad", stream, ratio=ratio)[1] for ratio in (0.3, 1.0))
+    assert held["dp_ratio"] > free["dp_ratio"] + 0.2
+    assert free["accuracy"] > held["accuracy"]
 
 
 @pytest.mark.parametrize("peer", ["logistic-refit", "threshold"])
@@ -294,6 +314,7 @@ def test_real_rows_need_one_seed_unless_the_peer_is_random(tmp_path):
     specs = plan(str(path), list(CATALOG), stream_settings=settings, seeds=range(3))
     assert {spec.alternative for spec in specs if len(spec.seeds) == 1} == {
         "logistic-refit",
+        "boosted-refit",
         "river-logistic",
     }
 

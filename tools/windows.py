@@ -1,7 +1,7 @@
 """How fair and accurate runs were, in windows: `python -m tools.windows FOLDER [FOLDER ...]`.
 
 Pooled over a whole stream, gaps that change sign hide each other. So counts are pooled in windows
-of ten rounds after the first tenth of the rounds, and the ratios of the whole windows averaged;
+of ten rounds after the first tenth of the rounds, and the figures of the whole windows averaged;
 for streams with domains, also pooled over the last ten rounds of each.
 """
 
@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
 
 WINDOW = 10
+ENOUGH = 50  # rows that a group's rate must rest on in a window to be compared
 COUNTS = ("rows", "predicted_positive", "y1_rows", "true_positive", "y0_rows", "false_positive")
 RATES = {
     "DP": ("predicted_positive", "rows"),
@@ -21,9 +23,20 @@ RATES = {
 }
 
 Record = dict[str, Any]
+Figures = dict[str, float]
 
 
-def pooled(records: Iterable[Record]) -> dict[str, float]:
+class Measured(NamedTuple):
+    """What a run showed; accuracy is pooled over the same rounds as the windows."""
+
+    windows: Figures  # mean of the windows, of the seeds
+    error: Figures  # its standard error, from the windows
+    whole: Figures  # all rounds after the first tenth, pooled
+    ends: dict[str, Figures]  # the last ten rounds of each domain, seeds pooled
+    domains: dict[str, Figures]  # all rounds of each domain, seeds pooled
+
+
+def pooled(records: Iterable[Record], enough: int = 1) -> Figures:
     """Accuracy, balanced accuracy and the worst ratio of each rate, from counts added up."""
     totals: dict[str, dict[str, dict[str, int]]] = {}
     for record in records:
@@ -34,50 +47,80 @@ def pooled(records: Iterable[Record]) -> dict[str, float]:
                 sums = totals.setdefault(attribute, {}).setdefault(group, dict.fromkeys(COUNTS, 0))
                 for name in COUNTS:
                     sums[name] += counts[name]
-    figures = {}
-    for rate, (top, bottom) in RATES.items():
-        figures[rate] = min(
-            _ratio([sums[top] / sums[bottom] for sums in groups.values() if sums[bottom]])
-            for groups in totals.values()
-        )
+    figures = {
+        rate: min(_ratio(list(groups.values()), top, bottom, enough) for groups in totals.values())
+        for rate, (top, bottom) in RATES.items()
+    }
     figures["EO"] = min(figures["TPR"], figures["FPR"])
     everyone = list(next(iter(totals.values())).values())
     total = {name: sum(sums[name] for sums in everyone) for name in COUNTS}
     found = total["true_positive"] / max(total["y1_rows"], 1)
     spared = 1 - total["false_positive"] / max(total["y0_rows"], 1)
     right = total["true_positive"] + total["y0_rows"] - total["false_positive"]
-    figures |= {"accuracy": right / total["rows"], "balanced": (found + spared) / 2}
-    return figures
+    positive = total["predicted_positive"] / total["rows"]
+    return figures | {
+        "accuracy": right / total["rows"],
+        "balanced": (found + spared) / 2,
+        "positive": positive,
+    }
 
 
-def _ratio(rates: Sequence[float]) -> float:
-    return min(rates) / max(rates) if rates and max(rates) > 0 else float("nan")
+def _ratio(groups: Sequence[dict[str, int]], top: str, bottom: str, enough: int) -> float:
+    """The lowest rate over the highest; 1 where nobody, or one group alone, can be compared."""
+    rates = [sums[top] / sums[bottom] for sums in groups if sums[bottom] >= enough]
+    return min(rates) / max(rates) if rates and max(rates) > 0 else 1.0
+
+
+def measure(folder: Path) -> Measured:
+    """What the rounds in a run's folder show."""
+    records = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    last = max(record["round"] for record in records)
+    first = last // 10 + 1
+    by_seed = {seed: [r for r in records if r["seed"] == seed] for seed in _values(records, "seed")}
+    starts = range(first, last - WINDOW + 2, WINDOW)
+    windows = [
+        [pooled((r for r in own if at <= r["round"] < at + WINDOW), ENOUGH) for at in starts]
+        for own in by_seed.values()
+    ]
+    whole = pooled(r for r in records if r["round"] >= first)
+    # Seeds of one stream share their rows, or at least their course: windows are what varies.
+    series = {
+        name: [fmean(seed[at][name] for seed in windows) for at in range(len(starts))]
+        for name in whole
+    }
+    mean = {name: fmean(values) for name, values in series.items()}
+    error = {
+        name: stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+        for name, values in series.items()
+    }
+    for name in ("accuracy", "balanced"):
+        mean[name] = whole[name]
+    ends, domains = {}, {}
+    for domain, own in groupby(records, lambda record: record["domain"]):
+        rounds = list(own)
+        final = max(record["round"] for record in rounds)
+        ends[domain] = pooled(r for r in rounds if r["round"] > final - WINDOW)
+        domains[domain] = pooled(rounds)
+    return Measured(windows=mean, error=error, whole=whole, ends=ends, domains=domains)
+
+
+def _values(records: Sequence[Record], name: str) -> list[Any]:
+    return list(dict.fromkeys(record[name] for record in records))
 
 
 def main(folders: Sequence[str]) -> None:
     for folder in folders:
-        lines = (Path(folder) / "rounds.jsonl").read_text().splitlines()
-        records = [json.loads(line) for line in lines]
-        last = max(record["round"] for record in records)
-        first = last // 10 + 1
-        windows = [
-            pooled(r for r in records if begin <= r["round"] < begin + WINDOW)
-            for begin in range(first, last - WINDOW + 2, WINDOW)
-        ]
-        whole = pooled(r for r in records if r["round"] >= first)
-        mean = {name: sum(w[name] for w in windows) / len(windows) for name in windows[0]}
+        found = measure(Path(folder))
+        mean, whole = found.windows, found.whole
         print(
             f"{Path(folder).name}: windows of {WINDOW}: EO {mean['EO']:.3f} DP {mean['DP']:.3f}; "
             f"all: EO {whole['EO']:.3f} DP {whole['DP']:.3f} "
             f"accuracy {whole['accuracy']:.4f} balanced {whole['balanced']:.4f}"
         )
-        domains = [list(group) for _, group in groupby(records, lambda r: r["domain"])]
-        if len(domains) > 1:
-            for rounds in domains:
-                final = max(record["round"] for record in rounds)
-                end = pooled(r for r in rounds if r["round"] > final - WINDOW)
+        if len(found.ends) > 1:
+            for domain, end in found.ends.items():
                 print(
-                    f"  {rounds[0]['domain']}, its last {WINDOW}: EO {end['EO']:.3f} "
+                    f"  {domain}, its last {WINDOW}: EO {end['EO']:.3f} "
                     f"DP {end['DP']:.3f} accuracy {end['accuracy']:.4f}"
                 )
 

@@ -42,6 +42,9 @@ def _reduction(moment: str, constraints: str) -> Listing:
 
 CATALOG: dict[str, Listing] = {
     "logistic-refit": Listing("sklearn", "logistic_refit", "scikit-learn LogisticRegression"),
+    "boosted-refit": Listing(
+        "sklearn", "boosted_refit", "scikit-learn HistGradientBoostingClassifier"
+    ),
     "sgd": Listing(
         "sklearn",
         "sgd",
@@ -97,7 +100,7 @@ def defaults(name: str) -> dict[str, Any]:
     """Return the settings an alternative takes, with its library's defaults.
 
     >>> defaults("logistic-refit")
-    {'window': None, 'every': 1, 'C': 1.0}
+    {'window': None, 'every': 1, 'balanced': False, 'C': 1.0}
     """
     parameters = inspect.signature(_factory(name)).parameters.values()
     fixed = CATALOG[name].fixed

@@ -25,17 +25,28 @@ def exponentiated_gradient(
     moment: str = "DemographicParity",
     window: int = WINDOW,
     every: int = 1,
+    ratio: float | None = None,
+    balanced: bool = False,
     eps: float = 0.01,
     C: float = 1.0,
 ) -> Alternative:
-    """`ExponentiatedGradient`: each row is decided by one of several classifiers, at random."""
+    """`ExponentiatedGradient`: each row is decided by one of several classifiers, at random.
+
+    `ratio` is asked for instead of Fairlearn's default, a difference of .01; with `balanced` both
+    classes weigh the same in its error.
+    """
     from fairlearn import reductions
 
     random = np.random.default_rng(seed)
 
     def fit(x: Any, y: Any, group: Any) -> Decide:
+        positive = float(np.mean(y))
+        costs = {"fp": 0.5 / (1 - positive), "fn": 0.5 / positive} if balanced else None
         model = reductions.ExponentiatedGradient(
-            _logistic(C), getattr(reductions, moment)(), eps=eps
+            _logistic(C),
+            getattr(reductions, moment)(ratio_bound=ratio),
+            objective=reductions.ErrorRate(costs=costs),
+            eps=eps,
         ).fit(x, y, sensitive_features=group)
         return lambda x, group: model.predict(x, random_state=_seed(random)).astype(int)
 

@@ -1,4 +1,7 @@
-"""scikit-learn: logistic regression, refitted each round or trained by stochastic gradient."""
+"""scikit-learn: logistic regression and boosted trees refitted, and stochastic gradient.
+
+`balanced`: both classes weigh the same, as our learners decide with `decision=balanced`.
+"""
 
 from typing import Any
 
@@ -7,18 +10,49 @@ import numpy as np
 from fairsaoml.compare.alternatives.alternative import Alternative, Decide, Decisions, Refitted
 from fairsaoml.core.types import Schema, Task
 
-__all__ = ["logistic_refit", "sgd"]
+__all__ = ["boosted_refit", "logistic_refit", "sgd"]
 
 
 def logistic_refit(
-    schema: Schema, seed: int, *, window: int | None = None, every: int = 1, C: float = 1.0
+    schema: Schema,
+    seed: int,
+    *,
+    window: int | None = None,
+    every: int = 1,
+    balanced: bool = False,
+    C: float = 1.0,
 ) -> Alternative:
     """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
     from sklearn.linear_model import LogisticRegression
 
+    return _refitted(LogisticRegression(C=C, class_weight=_weight(balanced)), window, every)
+
+
+def boosted_refit(
+    schema: Schema,
+    seed: int,
+    *,
+    window: int | None = None,
+    every: int = 1,
+    balanced: bool = False,
+) -> Alternative:
+    """`HistGradientBoostingClassifier` fitted on all the past."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(class_weight=_weight(balanced), random_state=seed)
+    return _refitted(model, window, every)
+
+
+def _weight(balanced: bool) -> str | None:
+    return "balanced" if balanced else None
+
+
+def _refitted(model: Any, window: int | None, every: int) -> Alternative:
+    from sklearn.base import clone
+
     def fit(x: Any, y: Any, group: Any) -> Decide:
-        model = LogisticRegression(C=C).fit(x, y)
-        return lambda x, group: model.predict(x)
+        fitted = clone(model).fit(x, y)
+        return lambda x, group: fitted.predict(x)
 
     return Refitted(fit, window=window, every=every)
 
