@@ -53,6 +53,7 @@ class Task(NamedTuple):
     group: Any  # (row, attribute) integer codes
     domain: str = ""  # only ever shown to people and written to files, never to a learner
     warnings: tuple[str, ...] = ()
+    period: tuple[str, ...] = ()  # the times of the first and the last row, shown to people only
 
 
 class Batch(NamedTuple):

@@ -63,6 +63,7 @@ def line(
         "round": round,
         "seed": int(seed),
         "domain": task.domain,
+        **({"period": list(task.period)} if task.period else {}),
         "rows": len(task.y),
         **figures,
         "seconds": seconds,

@@ -77,11 +77,10 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
             f"values beyond +-{LARGEST_VALUE:g} were clipped in {_some(names)}; scale the features"
         )
         x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
-    return Task(
+    return task._replace(
         x=x,
         y=y.astype(np.float32),
         group=group.astype(np.int32),
-        domain=task.domain,
         warnings=tuple(warnings),
     )
 

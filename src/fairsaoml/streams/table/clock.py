@@ -77,6 +77,20 @@ class Clock:
             )
         return read.values
 
+    def period(self, table: Any) -> tuple[str, str]:
+        """The times of the first and the last row in words; a number that is no date as it is.
+
+        >>> table = pa.table({"t": ["31.1.2011", "1.2.2011"]})
+        >>> Clock.of("t", table["t"]).period(table)
+        ('2011-01-31', '2011-02-01')
+        """
+        ends = self.seconds(table.take([0, table.num_rows - 1]))
+        try:
+            unit = self.per_second(float(ends[0]))
+        except DataError:
+            return f"{ends[0]:g}", f"{ends[1]:g}"
+        return dates.shown(ends[0] / unit), dates.shown(ends[1] / unit)
+
     def _read(self, column: Any) -> Numbers:
         if self.format == NUMBER:
             return numbers(column)

@@ -108,9 +108,9 @@ def stream_from_table(
 
     def passes(seed: int) -> Iterator[Task]:
         if waiting:
-            return encoded_tasks(waiting.pop(), fitted, domain)
+            return encoded_tasks(waiting.pop(), fitted, domain, clock)
         again = timed(surveyed.source.batches(roles.columns), clock)
-        return encoded_tasks(cut(again, cutting.numbering(clock)), fitted, domain)
+        return encoded_tasks(cut(again, cutting.numbering(clock)), fitted, domain, clock)
 
     return Stream(
         name=name or opened.name,
@@ -165,7 +165,10 @@ def _fitted(
 
 
 def encoded_tasks(
-    task_rows: Iterator[TaskRows], encoder: Encoder, domain: str | None = None
+    task_rows: Iterator[TaskRows],
+    encoder: Encoder,
+    domain: str | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[Task]:
     """Tasks as learners see them; what is odd about a column is said once a pass.
 
@@ -173,6 +176,7 @@ def encoded_tasks(
         task_rows: Raw rows with label and sensitive columns, cut into tasks.
         encoder: Fitted on the first task, label and sensitive columns included.
         domain: The column that names a task's domain.
+        clock: How the time column is read, where there is one.
     """
     told: set[tuple[str, str]] = set()
     last = None
@@ -181,6 +185,7 @@ def encoded_tasks(
         if last is not None and number > last + 1:
             warnings.append(f"no rows in the {number - last - 1} windows before this one")
         last = number
+        period = () if clock is None else clock.period(table)
         assert encoder.label is not None
         y = encoder.label.codes(table[encoder.label.column])
         if (y < 0).any():
@@ -205,6 +210,7 @@ def encoded_tasks(
             group=np.stack(groups, axis=1),
             domain=name,
             warnings=tuple(warnings),
+            period=period,
         )
 
 
