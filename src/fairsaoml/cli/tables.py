@@ -21,20 +21,20 @@ def _cell(value: float | None, ratio: bool = False) -> str:
 
 
 def print_summary(summary: dict[str, Any]) -> None:
-    """Print pooled figures: of the whole run, and of the last rounds of each domain."""
+    """Print figures of the whole run and of the last rounds of each domain, then the verdict."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"{summary['learner']} on {summary['stream']}")
     for title in ("accuracy", "balanced", "DP", "EO", "best fair"):
         table.add_column(title, justify="right")
 
     def add(name: str, block: dict[str, Any], best: float | None = None) -> None:
-        pooled = block["pooled"]
+        pooled, windows = block["pooled"], block.get("windows") or block["pooled"]
         table.add_row(
             name,
             _cell(pooled["accuracy"]),
             _cell(pooled["balanced_accuracy"]),
-            _cell(pooled["dp_ratio"], ratio=True),
-            _cell(pooled["eo_ratio"], ratio=True),
+            _cell(windows["dp_ratio"], ratio=True),
+            _cell(windows["eo_ratio"], ratio=True),
             _cell(best),
         )
 
@@ -52,9 +52,11 @@ def print_summary(summary: dict[str, Any]) -> None:
             style="yellow",
             highlight=False,
         )
-    seeds = len(summary["seeds"])
-    note = f"Domains: their last ten rounds. Pooled over {seeds} seed{'s' * (seeds > 1)}. "
-    print_notes([note + f"DP and EO: 1 is fair, {RULE} is the 80 % rule."])
+    note = "Domains: their last ten rounds. DP and EO: means of windows of ten rounds; "
+    print_notes([note + f"1 is fair, {RULE} is the 80 % rule."])
+    for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
+        style = {"fair": "green", "not fair": "yellow"}.get(attribute["answer"])
+        console.print(attribute["sentence"], style=style, highlight=False)
 
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:

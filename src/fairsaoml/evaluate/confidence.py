@@ -10,6 +10,13 @@ in the data. So every pair has its interval, at a level corrected for their numb
 when all of them hold, the largest gap lies between the largest lower end and the largest upper
 end. Of a group without rows nothing is known, so its gaps may be anything: that widens the one
 end only, and what is known of the other groups still stands.
+
+Over several windows of time a gap may change sign, and a pool of them would let it cancel. The
+typical ratio is that of the root mean square of the windows' log ratios, with what chance alone
+would show taken off. With z_w a window's log ratio in its standard errors (the usual ones, of
+Katz et al. 1978), T = sum z_w^2 over k windows is noncentral chi-square, and
+sqrt(T - (k - 1) / 2) nearly normal with variance 1 around sqrt(noncentrality + (k - 1) / 2)
+(Sankaran, 1959), which is inverted for the interval.
 """
 
 import math
@@ -27,6 +34,7 @@ __all__ = [
     "largest_difference_interval",
     "ratio_interval",
     "smallest_ratio_interval",
+    "typical_ratio",
     "wilson",
 ]
 
@@ -137,6 +145,52 @@ def smallest_ratio_interval(groups: Sequence[Share], level: float = 0.95) -> Int
         # Where a pair may be equal, its ratio may be 1.
         high=min(high if high < 1 else 1 / low if low > 1 else 1.0 for low, high in intervals),
     )
+
+
+def typical_ratio(
+    windows: Sequence[tuple[Share, Share]], level: float = 0.95
+) -> tuple[float | None, Interval]:
+    """Two groups' typical ratio over windows of time, at most 1, and its interval.
+
+    A window says nothing if a group has no row in it, or if nobody is selected. If none says
+    anything, the ratio is None; a single one has Koopman's interval.
+
+    >>> ratio, (low, high) = typical_ratio([(Share(40, 100), Share(50, 100))])
+    >>> print(f"{ratio:.2f} {low:.2f} {high:.2f}")
+    0.80 0.58 1.00
+    >>> low_rate, high_rate = Share(400, 1000), Share(500, 1000)
+    >>> back_and_forth = [(low_rate, high_rate), (high_rate, low_rate)]  # pooled: equal
+    >>> ratio, (low, high) = typical_ratio(back_and_forth)
+    >>> print(f"{ratio:.2f} {low:.2f} {high:.2f}")
+    0.80 0.75 0.86
+    """
+    z = _deviations(level)
+    telling = [(a, b) for a, b in windows if a.whole and b.whole and (a.part or b.part)]
+    if not telling:
+        return None, Interval(low=0.0, high=1.0)
+    if len(telling) == 1:
+        rates = sorted(share.rate for share in telling[0])
+        return rates[0] / rates[1], smallest_ratio_interval(telling[0], level)
+    known = [_log_ratio(*pair) for pair in telling]
+    precision = sum(1 / variance for _, variance in known)
+    freedom = (len(known) - 1) / 2
+    # Windows that differ by less than chance are no proof of equality: they count as by chance.
+    total = sum(log * log / variance for log, variance in known)
+    size = math.sqrt(max(total - freedom, freedom))
+
+    def ratio(size: float) -> float:
+        return math.exp(-math.sqrt(max(size * size - freedom, 0.0) / precision))
+
+    return ratio(size), Interval(low=ratio(size + z), high=ratio(max(size - z, 0.0)))
+
+
+def _log_ratio(one: Share, other: Share) -> tuple[float, float]:
+    """The logarithm of a ratio of rates, and its variance; always finite."""
+    # Half a case is added where all or none of a group would make one of them infinite or zero.
+    edge = any(share.part in (0, share.whole) for share in (one, other))
+    parts = [(share.part + 0.5 * edge, share.whole + 1.0 * edge) for share in (one, other)]
+    (a, n), (b, m) = parts
+    return math.log(a / n * m / b), 1 / a - 1 / n + 1 / b - 1 / m
 
 
 def _each(groups: Sequence[Share], level: float) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
-from fairsaoml.evaluate.shares import RATES, Counts, Rate, incomparable
+from fairsaoml.evaluate.shares import RATES, Counts, Rate, incomparable, summed
 
 __all__ = [
     "FIGURES",
@@ -85,7 +85,7 @@ def add(one: GroupCounts, other: GroupCounts) -> GroupCounts:
     """The counts of both together, level by level."""
     return {
         attribute: {
-            level: _sum(
+            level: summed(
                 counts[attribute][level]
                 for counts in (one, other)
                 if level in counts.get(attribute, {})
@@ -118,7 +118,7 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     None - dp_ratio of sex: 0/0, no positive decision on any row
     """
     # Every attribute counts the same rows, so any one of them knows the totals.
-    total = _sum(next(iter(counts.values()), {}).values())
+    total = summed(next(iter(counts.values()), {}).values())
     right = total.true_positive + total.y0_rows - total.false_positive
     hit = _share(total.true_positive, total.y1_rows)
     alarm = _share(total.false_positive, total.y0_rows)
@@ -250,10 +250,6 @@ def _count_levels(
     if not by_level[UNSEEN].rows:
         del by_level[UNSEEN]
     return by_level
-
-
-def _sum(counts: Iterable[Counts]) -> Counts:
-    return Counts(*map(sum, zip(Counts(), *counts, strict=True)))
 
 
 def _binary(what: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -38,8 +38,8 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return min(verdicts, key=WORST_FIRST.index)
 
 
-def ratio_words(value: float | None) -> str:
-    """Return a ratio to two digits, or to as many as it takes not to round it up to the rule.
+def ratio_words(value: float | None, line: float = RULE) -> str:
+    """Return a ratio to two digits, or to as many as it takes not to round it up to the line.
 
     >>> ratio_words(0.834), ratio_words(0.7961), ratio_words(0.79996), ratio_words(0.8)
     ('0.83', '0.796', '0.79996', '0.80')
@@ -47,6 +47,6 @@ def ratio_words(value: float | None) -> str:
     if value is None:
         return "undefined"
     digits = 2
-    while value < RULE <= float(f"{value:.{digits}f}") and digits < MOST_DIGITS:
+    while value < line <= float(f"{value:.{digits}f}") and digits < MOST_DIGITS:
         digits += 1
     return f"{value:.{digits}f}"

@@ -5,12 +5,22 @@ NaN. `lacks` says where one of them was needed.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.confidence import Share
 
-__all__ = ["METRICS", "ODDS", "RATES", "Counts", "Rate", "incomparable", "lacks", "metric_of"]
+__all__ = [
+    "METRICS",
+    "ODDS",
+    "RATES",
+    "Counts",
+    "Rate",
+    "incomparable",
+    "lacks",
+    "metric_of",
+    "summed",
+]
 
 
 class Counts(NamedTuple):
@@ -22,6 +32,11 @@ class Counts(NamedTuple):
     true_positive: int = 0
     y0_rows: int = 0
     false_positive: int = 0
+
+
+def summed(counts: Iterable[Counts]) -> Counts:
+    """All of them together."""
+    return Counts(*map(sum, zip(Counts(), *counts, strict=True)))
 
 
 class Rate(NamedTuple):

@@ -1,8 +1,9 @@
 """A run in a few numbers: from the lines of `rounds.jsonl` to `summary.json`.
 
-Two kinds of numbers, side by side. The mean over rounds is what plots by round show; it skips the
-rounds in which a figure is undefined and says how many. The pool adds up the counts first and
-divides once: no round is skipped, and small rounds weigh little.
+Three kinds of numbers, side by side. The mean over rounds skips the rounds in which a figure is
+undefined and says how many. The pool adds up the counts first and divides once: no round is
+skipped, and small rounds weigh little, but gaps in opposite directions cancel. Between them stands
+the mean over windows: counts are pooled over ten rounds at a time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +22,12 @@ from fairsaoml.evaluate.metrics import (
     counts_to_json,
     figures,
 )
+from fairsaoml.evaluate.verdict import Asked, judge
+from fairsaoml.evaluate.windows import WINDOW, Line, windows_of
 
 __all__ = ["LAST_ROUNDS", "summarise"]
 
-LAST_ROUNDS = 10  # what `last` means, of a stream and of a domain
-
-Line = Mapping[str, Any]  # one line of rounds.jsonl: a round of a seed
+LAST_ROUNDS = WINDOW  # what `last` means, of a stream and of a domain
 
 
 def summarise(
@@ -36,6 +37,7 @@ def summarise(
     stream: str,
     seeds: Sequence[int],
     best: Mapping[str, Mapping[str, float]] | None = None,
+    asked: Asked | None = None,
     minimum_count: int = MINIMUM_COUNT,
 ) -> dict[str, Any]:
     """What `summary.json` says: blocks for all rounds, the last ten, and each domain.
@@ -43,12 +45,13 @@ def summarise(
     A block has `rounds` (the first and the last, both inside), and for every name in `FIGURES`:
     `mean` (each seed's mean over rounds, then over seeds), `spread` (the seeds' standard deviation,
     with n - 1; None for a single seed), `skipped` (how many lines the mean left out because the
-    figure is undefined, named only if any) and `pooled` (of counts added up over rounds and seeds,
-    with these counts and with reasons where a figure is None). `adapted` holds the same of the
+    figure is undefined, named only if any), `windows` (each seed's mean over windows of ten rounds,
+    then over seeds) and `pooled` (of counts added up over rounds and seeds, with these counts and
+    with reasons where a figure is None). `adapted` holds the same of the
     figures after a few labels of the round (D18), if the lines have them.
 
     A domain is a stretch of rounds of one domain; one that comes back is listed again. `best` is
-    what the stream knows to be achievable there.
+    what the stream knows to be achievable there. `verdict` is on what was `asked`, if given.
 
     >>> counts = {"rows": 4, "predicted_positive": 2, "y1_rows": 2, "true_positive": 2,
     ...           "y0_rows": 2, "false_positive": 0}
@@ -83,6 +86,7 @@ def summarise(
         "overall": block(lines),
         "last": block(_last(lines)),
         "domains": domains,
+        **({"verdict": judge(lines, asked)} if asked else {}),
     }
 
 
@@ -96,6 +100,7 @@ def _block(lines: Sequence[Line], minimum_count: int) -> dict[str, Any]:
     block = {
         "rounds": [lines[0]["round"], lines[-1]["round"]],
         **_means(lines),
+        "windows": _of_windows(lines),
         "pooled": _pooled(lines, minimum_count),
     }
     adapted = [{"seed": line["seed"], **line["adapted"]} for line in lines if line.get("adapted")]
@@ -123,6 +128,16 @@ def _means(lines: Sequence[Line]) -> dict[str, Any]:
         if missing:
             skipped[name] = missing
     return {"mean": mean, "spread": spread, "skipped": skipped}
+
+
+def _of_windows(lines: Sequence[Line]) -> dict[str, float | None]:
+    """Each figure's mean over windows, then over seeds."""
+    pooled = []
+    for window in windows_of(lines):
+        for seed in dict.fromkeys(line["seed"] for line in window):
+            own = _pooled([line for line in window if line["seed"] == seed], MINIMUM_COUNT)
+            pooled.append({**own, "seed": seed})
+    return _means(pooled)["mean"]
 
 
 def _pooled(lines: Sequence[Line], minimum_count: int) -> dict[str, Any]:

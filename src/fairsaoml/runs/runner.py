@@ -21,6 +21,7 @@ from fairsaoml.evaluate.prequential import first_states, prequential
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread
+from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import read_json, write_json, write_text
 from fairsaoml.learners.registry import entry
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -275,8 +276,14 @@ def _run_rounds(
 def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
     """Summarise the journal in a folder into `summary.json`; return its content."""
     lines = read_rounds(folder / ROUNDS)
-    seeds = list(spec.seeds)
-    summary = summarise(lines, learner=spec.learner, stream=spec.stream, seeds=seeds, best=best)
+    summary = summarise(
+        lines,
+        learner=spec.learner,
+        stream=spec.stream,
+        seeds=spec.seeds,
+        best=best,
+        asked=Asked.of(read_json(folder / SPEC)),
+    )
     write_json(folder / SUMMARY, summary)
     return read_json(folder / SUMMARY)
 

@@ -1,0 +1,307 @@
+"""The verdict: was what was asked for kept, for whom not, since when, and how sure is that?
+
+The notions and the ratio come from the run's settings; what nobody asked for is information. Where
+nothing was asked for, demographic parity and equalized odds are judged by the 80 % rule.
+
+A notion is judged on the latest windows of ten rounds: as many as it takes for equal treatment to
+be told from the ratio asked for, by the number of rows alone, or all after the first tenth of the
+rounds. A group that is too small for that is shown with its interval and left out, unless it is
+surely below the ratio. Rows whose group is unknown are counted and compared with nobody.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+from fairsaoml.evaluate.confidence import Interval, Share, typical_ratio
+from fairsaoml.evaluate.rule import RULE, ratio_words
+from fairsaoml.evaluate.shares import ODDS, RATES, Counts, summed
+from fairsaoml.evaluate.windows import Line, windows_of
+
+__all__ = ["ANSWERS", "NOTIONS", "Asked", "Comparison", "answer_of", "compared", "judge", "since"]
+
+LEVEL = 0.95
+WARM_UP = 0.1  # of the rounds are for learning and are not judged
+UNKNOWN = "unseen"  # as in `evaluate.metrics`, repeated here to avoid loading NumPy
+
+ANSWERS = {  # the worst first
+    "not fair": "not fair",
+    "too few": "not enough rows to tell",
+    "fair": "fair",
+}
+
+
+class Notion(NamedTuple):
+    """A notion of fairness: its name, and the rates that it wants to be equal."""
+
+    name: str
+    rates: tuple[str, ...]
+
+
+NOTIONS = {
+    "dp": Notion("demographic parity", ("selection_rate",)),
+    "eop": Notion("equal opportunity", ("true_positive_rate",)),
+    "eo": Notion("equalized odds", ODDS),
+}
+UNASKED = ("dp", "eo")  # judged by the 80 % rule where nothing was asked for
+
+Groups = Mapping[str, Counts]  # by group; the mean over the seeds, so perhaps no whole numbers
+
+
+class Asked(NamedTuple):
+    """What a run was asked to keep, and whether a positive decision is good for the person."""
+
+    notions: tuple[str, ...] = ()
+    ratio: float = RULE
+    favourable: bool = True
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> "Asked":
+        """What a run's spec.json asks for.
+
+        >>> Asked.of({"learner": {"config": {"constraints": "eo", "ratio": 0.9}}})
+        Asked(notions=('eo',), ratio=0.9, favourable=True)
+        """
+        config = (spec.get("learner") or {}).get("config") or {}
+        stream = (spec.get("stream") or {}).get("settings") or {}
+        names = str(config.get("constraints") or "").split("+")
+        return cls(
+            notions=tuple(name for name in names if name in NOTIONS),
+            ratio=float(config.get("ratio") or RULE),
+            favourable=stream.get("favourable") not in ("no", False),
+        )
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The notions that the verdict speaks of."""
+        return self.notions or UNASKED
+
+
+class Comparison(NamedTuple):
+    """Groups compared by a notion over some windows: the lowest ratio of any two of them."""
+
+    ratio: float | None  # None: no window in which two groups have rows
+    interval: Interval
+    rate: str  # the rate that differs most
+    lower: str  # the group for which it is lower
+    higher: str
+
+
+def answer_of(ratio: float | None, interval: Interval, asked: float) -> str:
+    """Return a key of ANSWERS.
+
+    Fair: the ratio is what was asked for, and surely no lower than the 80 % rule, or than what was
+    asked for if that is less. Not fair: it is surely below what was asked for. Else more rows are
+    needed: a learner keeps to the ratio it is asked for, so the interval straddles that nearly
+    always, but it must not straddle the rule.
+
+    >>> answer_of(0.93, Interval(0.87, 0.99), 0.9), answer_of(0.93, Interval(0.77, 1.0), 0.9)
+    ('fair', 'too few')
+    >>> answer_of(0.82, Interval(0.78, 0.86), 0.8), answer_of(0.82, Interval(0.78, 0.86), 0.9)
+    ('too few', 'not fair')
+    """
+    if ratio is not None and interval.high < asked:
+        return "not fair"
+    sure = ratio is not None and ratio >= asked and interval.low >= min(asked, RULE)
+    return "fair" if sure else "too few"
+
+
+def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
+    """Return the verdict on a run, as it stands in `summary.json`.
+
+    Args:
+        lines: of `rounds.jsonl`.
+        asked: as `Asked.of` reads it from `spec.json`.
+
+    Returns:
+        `answer` (a key of ANSWERS), `sentence`, what was `asked`, and by attribute: `answer`,
+        `sentence`, `rows`, `unknown_rows`, and by notion `answer`, `ratio`, `low`, `high`, the
+        `rounds` and `windows` it rests on, the `rate` that differs most with `worse_off` and
+        `better_off` and their `shares`, `since` (the round since which the answer has held), and
+        `left_out`: the intervals of groups too small to say.
+    """
+    every = list(lines)
+    first = math.floor(WARM_UP * max(line["round"] for line in every)) + 1
+    windows = windows_of(line for line in every if line["round"] >= first)
+    attributes = {}
+    for name in dict.fromkeys(name for line in every for name in line["counts"]):
+        total = _mean_counts(every, name)
+        groups = [_mean_counts(window, name) for window in windows]
+        known = [{g: c for g, c in window.items() if g != UNKNOWN} for window in groups]
+        notions = {
+            key: {"asked": key in asked.notions, **_notion(windows, known, key, asked)}
+            for key in NOTIONS
+        }
+        answer = min((notions[key]["answer"] for key in asked.judged), key=list(ANSWERS).index)
+        attributes[name] = {
+            "answer": answer,
+            "sentence": _sentence(name, answer, {key: notions[key] for key in asked.judged}, asked),
+            "rows": round(sum(counts.rows for counts in total.values())),
+            "unknown_rows": round(total.get(UNKNOWN, Counts()).rows),
+            "notions": notions,
+        }
+    answers = {name: entry["answer"] for name, entry in attributes.items()}
+    return {
+        "answer": min(answers.values(), key=list(ANSWERS).index, default="too few"),
+        "sentence": _headline(answers),
+        "asked": {**asked._asdict(), "notions": list(asked.notions)},
+        "level": LEVEL,
+        "attributes": attributes,
+    }
+
+
+def compared(
+    windows: Sequence[Groups], notion: str, groups: Sequence[str], level: float = LEVEL
+) -> Comparison:
+    """Compare groups by a notion over windows; gaps in opposite directions do not cancel."""
+    rates = NOTIONS[notion].rates
+    each = 1 - (1 - level) / max(math.comb(len(groups), 2) * len(rates), 1)
+    pairs = []
+    for one, other in combinations(groups, 2):
+        for rate in rates:
+            shares = [(_share(w, one, rate), _share(w, other, rate)) for w in windows]
+            ratio, interval = typical_ratio(shares, each)
+            if ratio is not None:
+                pairs.append((ratio, interval, rate, one, other))
+    if not pairs:
+        return Comparison(None, Interval(0.0, 1.0), rates[0], "", "")
+    _, _, rate, one, other = min(pairs, key=lambda pair: pair[0])
+    lower, higher = sorted((one, other), key=lambda g: _rate(_pooled(windows, g, rate)))
+    return Comparison(
+        ratio=min(ratio for ratio, *_ in pairs),
+        interval=Interval(min(i.low for _, i, *_ in pairs), min(i.high for _, i, *_ in pairs)),
+        rate=rate,
+        lower=lower,
+        higher=higher,
+    )
+
+
+def since(answers: Sequence[str]) -> int:
+    """Return the place since which windows have not been, or have been, surely unfair.
+
+    >>> since(["fair", "not fair", "too few", "fair"]), since(["fair", "not fair", "not fair"])
+    (2, 1)
+    """
+    unfair = [answer == "not fair" for answer in answers]
+    return next((i + 1 for i in range(len(unfair) - 1, -1, -1) if unfair[i] != unfair[-1]), 0)
+
+
+def _notion(
+    windows: Sequence[Sequence[Line]], groups: Sequence[Groups], key: str, asked: Asked
+) -> dict[str, Any]:
+    """One notion of one attribute: the comparison of the groups large enough, and its answer."""
+    names = list(dict.fromkeys(name for window in groups for name in window))
+    total = {name: summed(w.get(name, Counts()) for w in groups) for name in names}
+    left_out = {}
+    for name in names:
+        if not _enough(groups, name, key, asked.ratio):
+            rest = summed(total[other] for other in names if other != name)
+            own = compared([{name: total[name], "": rest}], key, [name, ""])
+            if answer_of(own.ratio, own.interval, asked.ratio) != "not fair":
+                rows = round(total[name].rows)
+                left_out[name] = {"rows": rows, "ratio": own.ratio, **own.interval._asdict()}
+    kept = [name for name in names if name not in left_out]
+    counts = range(1, len(groups) + 1)
+    if len(kept) < 2:  # nobody to compare with: then all are, and the interval says how little
+        kept, left_out, chosen = names, {}, len(groups)
+        found = compared([total], key, kept)
+    else:
+        enough = (n for n in counts if all(_enough(groups[-n:], g, key, asked.ratio) for g in kept))
+        chosen = next(enough, len(groups))
+        found = compared(groups[-chosen:], key, kept)
+    by_window = [compared([window], key, kept) for window in groups]
+    answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in by_window]
+    answer = answer_of(found.ratio, found.interval, asked.ratio)
+    if chosen > 1:  # single windows say less than all of them together
+        answers[-chosen:] = [answer] * chosen
+    worse, better = (found.lower, found.higher) if asked.favourable else (found.higher, found.lower)
+    shares = {g: _pooled(groups[-chosen:], g, found.rate) for g in kept}
+    begun = windows[since(answers)][0]
+    return {
+        "answer": answer,
+        "ratio": found.ratio,
+        "low": found.interval.low,
+        "high": found.interval.high,
+        "rounds": [windows[-chosen][0]["round"], windows[-1][-1]["round"]],
+        "windows": chosen,
+        "rate": found.rate,
+        "worse_off": worse,
+        "better_off": better,
+        "shares": {g: [round(share.part), round(share.whole)] for g, share in shares.items()},
+        "since": begun["round"],
+        "left_out": left_out,
+    }
+
+
+def _enough(windows: Sequence[Groups], group: str, key: str, ratio: float) -> bool:
+    """Whether a group's rows could show that it is treated as the others are, were it so."""
+    rates = NOTIONS[key].rates
+    z = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / len(rates))
+    for rate in rates:
+        own = _pooled(windows, group, rate)
+        rest = [_pooled(windows, name, rate) for name in windows[-1] if name != group]
+        others = sum(share.whole for share in rest)
+        part, whole = own.part + sum(share.part for share in rest), own.whole + others
+        if not (part and own.whole and others):
+            return False
+        odds = (whole - part) / part
+        if z * math.sqrt(odds * (1 / own.whole + 1 / others)) > -math.log(ratio):
+            return False
+    return True
+
+
+def _headline(answers: Mapping[str, str]) -> str:
+    """Such as "Fair by sex; not enough rows to tell by race"."""
+    by_answer: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        by_answer.setdefault(answer, []).append(name)
+    said = [
+        f"{ANSWERS[answer]} by {' and '.join(by_answer[answer])}"
+        for answer in ANSWERS
+        if answer in by_answer
+    ]
+    words = "; ".join(said) or "no group to compare"
+    return words[0].upper() + words[1:]
+
+
+def _sentence(
+    attribute: str, answer: str, notions: Mapping[str, Mapping[str, Any]], asked: Asked
+) -> str:
+    """Such as "Fair by sex: equalized odds is 0.94 (0.90 to 1.00); 0.90 was asked for."."""
+    said = []
+    for key, entry in notions.items():
+        name = NOTIONS[key].name
+        if entry["ratio"] is None:
+            said.append(f"{name} is undefined, for want of rows")
+            continue
+        value = ratio_words(entry["ratio"], asked.ratio)
+        said.append(f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})")
+    goal = f"{asked.ratio:.2f} was asked for" if asked.notions else f"the 80 % rule is {RULE:.2f}"
+    words = ANSWERS[answer]
+    return f"{words[0].upper()}{words[1:]} by {attribute}: {' and '.join(said)}; {goal}."
+
+
+def _mean_counts(window: Sequence[Line], attribute: str) -> dict[str, Counts]:
+    """The window's counts by group, as one seed has them on average: seeds may share their rows."""
+    seeds = len({line["seed"] for line in window})
+    by_group: dict[str, list[Counts]] = {}
+    for line in window:
+        for group, six in (line["counts"].get(attribute) or {}).items():
+            by_group.setdefault(group, []).append(Counts(**six))
+    # Shares need no whole numbers.
+    return {g: Counts(*(n / seeds for n in summed(six))) for g, six in by_group.items()}  # type: ignore[arg-type]
+
+
+def _share(window: Groups, group: str, rate: str) -> Share:
+    return RATES[rate].share(window.get(group, Counts()))
+
+
+def _pooled(windows: Sequence[Groups], group: str, rate: str) -> Share:
+    shares = [_share(window, group, rate) for window in windows]
+    return Share(sum(share.part for share in shares), sum(share.whole for share in shares))
+
+
+def _rate(share: Share) -> float:
+    return share.rate if share.whole else 0.0

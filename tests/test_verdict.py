@@ -1,0 +1,168 @@
+"""The verdict's laws: it judges what was asked, and says no more than the rows can tell."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ncx2
+
+from fairsaoml.evaluate.confidence import Share, typical_ratio
+from fairsaoml.evaluate.verdict import ANSWERS, Asked, judge
+
+ORDER = list(ANSWERS)  # the worst first
+
+
+def counts(rows: int, selected: float, of_y1: float = 0.0, of_y0: float = 0.0) -> dict:
+    """Half of the rows have y = 1; the same share of both is selected unless told otherwise."""
+    half = rows // 2
+    hit, alarm = round(half * (of_y1 or selected)), round(half * (of_y0 or selected))
+    return {
+        "rows": 2 * half,
+        "predicted_positive": hit + alarm,
+        "y1_rows": half,
+        "true_positive": hit,
+        "y0_rows": half,
+        "false_positive": alarm,
+    }
+
+
+def rounds(*groups: dict, number: int = 20, seeds: int = 1, start: int = 1) -> list[dict]:
+    """So many rounds; the round's number picks one of `groups`, ten rounds each in turn."""
+    return [
+        {
+            "round": r,
+            "seed": seed,
+            "domain": "",
+            "counts": {"sex": groups[(r - 1) // 10 % len(groups)]},
+        }
+        for r in range(start, start + number)
+        for seed in range(seeds)
+    ]
+
+
+def of(verdict: dict, notion: str = "eo") -> dict:
+    return verdict["attributes"]["sex"]["notions"][notion]
+
+
+EO = Asked(notions=("eo",), ratio=0.9)
+
+
+def test_the_headline_speaks_of_the_notion_that_was_asked_for() -> None:
+    """Equal rates given the label, unequal selection because the base rates differ."""
+    f = {**counts(1000, 0.5, 0.8, 0.2)}
+    m = {"rows": 1000, "predicted_positive": 680, "y1_rows": 800, "true_positive": 640}
+    m |= {"y0_rows": 200, "false_positive": 40}
+    lines = rounds({"f": f, "m": m})
+    asked_eo, asked_dp = judge(lines, EO), judge(lines, EO._replace(notions=("dp",)))
+    assert (asked_eo["answer"], asked_dp["answer"]) == ("fair", "not fair")
+    assert asked_eo["sentence"] == "Fair by sex"
+    assert "0.90 was asked for" in asked_eo["attributes"]["sex"]["sentence"]
+    assert of(asked_eo, "dp")["answer"] == "not fair"  # shown, as information
+    assert not of(asked_eo, "dp")["asked"]
+
+
+def test_a_ratio_that_nobody_asked_for_is_the_80_percent_rule() -> None:
+    lines = rounds({"f": counts(4000, 0.43), "m": counts(4000, 0.5)})
+    assert judge(lines, Asked(notions=("dp",)))["answer"] == "fair"
+    assert judge(lines, Asked(notions=("dp",), ratio=0.95))["answer"] == "not fair"
+    nothing = judge(lines, Asked())
+    assert nothing["answer"] == "fair"
+    assert "the 80 % rule is 0.80" in nothing["attributes"]["sex"]["sentence"]
+
+
+@given(rate=st.floats(0.05, 0.95), rows=st.sampled_from([40, 400, 4000]))
+def test_a_larger_gap_is_never_judged_better(rate: float, rows: int) -> None:
+    answers = [
+        judge(rounds({"f": counts(rows, rate * part), "m": counts(rows, rate)}), EO)["answer"]
+        for part in (1.0, 0.95, 0.85, 0.7, 0.4, 0.1)
+    ]
+    places = [ORDER.index(answer) for answer in answers]
+    assert places == sorted(places, reverse=True)
+
+
+@pytest.mark.parametrize(("rows", "answer"), [(20, "too few"), (2000, "fair")])
+def test_an_interval_across_the_line_is_not_enough_rows(rows: int, answer: str) -> None:
+    verdict = judge(rounds({"f": counts(rows, 0.5), "m": counts(rows, 0.5)}), EO)
+    assert verdict["answer"] == answer
+    entry = of(verdict)
+    assert (entry["low"] < 0.8) == (answer == "too few")
+
+
+def test_opposite_gaps_do_not_cancel() -> None:
+    low, high = counts(2000, 0.4), counts(2000, 0.6)
+    lines = rounds({"f": low, "m": high}, {"f": high, "m": low}, number=40)
+    for seen in (lines, lines[20:]):
+        entry = of(judge(seen, EO))
+        assert entry["answer"] == "not fair"
+        assert entry["ratio"] == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_the_same_rows_under_several_seeds_are_not_more_rows() -> None:
+    groups = {"f": counts(100, 0.45), "m": counts(100, 0.5)}
+    assert judge(rounds(groups), EO) == judge(rounds(groups, seeds=5), EO)
+
+
+def test_a_small_group_is_named_with_its_interval_and_turns_nothing() -> None:
+    groups = {"f": counts(2000, 0.5), "m": counts(2000, 0.5)}
+    few = judge(rounds({**groups, "x": counts(4, 0.5)}), EO)
+    assert few["answer"] == "fair"
+    left_out = of(few)["left_out"]["x"]
+    assert left_out["rows"] == 72  # the first tenth of the rounds is not judged
+    assert left_out["low"] < 0.8 < left_out["high"]
+    # As few of them, but nobody is ever selected: that can be told.
+    assert judge(rounds({**groups, "x": counts(10, 1e-9)}), EO)["answer"] == "not fair"
+
+
+def test_rows_of_an_unknown_group_are_reported_and_not_judged() -> None:
+    groups = {"f": counts(2000, 0.5), "m": counts(2000, 0.5)}
+    verdict = judge(rounds({**groups, "unseen": counts(2000, 0.1)}), EO)
+    assert verdict["answer"] == "fair"
+    assert verdict["attributes"]["sex"]["unknown_rows"] == 40_000
+
+
+def test_windows_reach_back_only_as_far_as_the_rows_need() -> None:
+    """The world changed: what is judged is the present, where there are rows enough for it."""
+    before, after = {"f": counts(4000, 0.3)}, {"f": counts(4000, 0.5)}
+    lines = rounds(before | {"m": counts(4000, 0.5)}, after | {"m": counts(4000, 0.5)}, number=20)
+    entry = of(judge(lines, EO))
+    assert (entry["answer"], entry["rounds"], entry["since"]) == ("fair", [11, 20], 11)
+    backwards = [{**line, "round": 21 - line["round"]} for line in lines]
+    assert of(judge(backwards, EO))["since"] == 11
+    thin = rounds({"f": counts(60, 0.5), "m": counts(60, 0.5)}, number=60)
+    assert of(judge(thin, EO))["windows"] > 1
+
+
+def test_who_is_worse_off_follows_what_is_good_for_the_person_and_no_figure_does() -> None:
+    lines = rounds({"f": counts(2000, 0.3), "m": counts(2000, 0.5)})
+    good, bad = judge(lines, EO), judge(lines, EO._replace(favourable=False))
+    assert (of(good)["worse_off"], of(bad)["worse_off"]) == ("f", "m")
+    for key in ("answer", "ratio", "low", "high", "shares"):
+        assert of(good)[key] == of(bad)[key]
+
+
+def test_nothing_to_compare_is_not_enough_rows() -> None:
+    for groups in ({"f": counts(100, 0.5)}, {"f": counts(100, 0.5), "m": counts(0, 0.5)}, {}):
+        verdict = judge(rounds(groups), EO)
+        assert verdict["answer"] == "too few"
+
+
+def test_what_was_asked_is_read_from_the_settings() -> None:
+    spec = {
+        "learner": {"config": {"constraints": "dp+eo"}},
+        "stream": {"settings": {"favourable": "no"}},
+    }
+    assert Asked.of(spec) == Asked(notions=("dp", "eo"), ratio=0.8, favourable=False)
+    assert Asked.of({"learner": {"config": {"constraints": "none"}}}) == Asked()
+
+
+def test_the_typical_ratio_has_the_interval_of_a_noncentral_chi_square() -> None:
+    """An independent inversion: the ends are where the statistic is at a tail of 2.5 %."""
+    windows = [(Share(30 + 3 * i, 100), Share(50, 100)) for i in range(5)]
+    logs = [math.log(a.rate / b.rate) for a, b in windows]
+    precisions = [1 / (1 / a.part - 1 / a.whole + 1 / b.part - 1 / b.whole) for a, b in windows]
+    total = sum(w * log**2 for w, log in zip(precisions, logs, strict=True))
+    _, (low, high) = typical_ratio(windows)
+    for end, tail in ((low, 0.025), (high, 0.975)):
+        size = math.log(end) ** 2 * sum(precisions)
+        assert ncx2.cdf(total, len(windows), size) == pytest.approx(tail, abs=0.01)
