@@ -47,7 +47,7 @@ def serve(world: World, folder: Path, days: int) -> None:
         on_close=lambda task: metric.update(
             task.y, task.prediction, sensitive_features=task.sensitive_features
         ),
-        journal=folder / "events.jsonl",
+        journal=folder / "events.sqlite",
     ) as delayed:
         print(f"started with {model.n_rounds_} rounds, {len(delayed.waiting)} labels to come")
         for _ in range(days):

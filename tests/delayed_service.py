@@ -2,8 +2,9 @@
 
     python delayed_service.py FOLDER [MOMENT NUMBER]
 
-dies by SIGKILL at the NUMBER-th MOMENT: `byte` of the journal written, `learning` about to begin,
-`learned` but not saved, `saved`. Started again, it goes on; it prints what it has done when all is.
+dies by SIGKILL at the NUMBER-th MOMENT: `statement` of the journal's store, `learning` about to
+begin, `learned` but not saved, `saved`. Started again, it goes on; it prints what it has done when
+all is.
 """
 
 import json
@@ -76,16 +77,9 @@ class Death:
     def __init__(self, moment="", number=0):
         self.moment, self.left = moment, number
 
-    def at(self, moment, by=1):
-        """How much of it may still be done; less than `by` is death."""
-        if moment == self.moment:
-            self.left -= by
-            if self.left <= 0:
-                return by + self.left
-        return None
-
     def come(self, moment):
-        if self.at(moment) is not None:
+        self.left -= moment == self.moment
+        if moment == self.moment and self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -104,23 +98,6 @@ class Mortal:
         return getattr(self._model, name)
 
 
-class DyingFile:
-    """A file that is written up to some byte, and no further."""
-
-    def __init__(self, file, death):
-        self._file, self._death = file, death
-
-    def write(self, data):
-        part = self._death.at("byte", len(data))
-        if part is None:
-            return self._file.write(data)
-        self._file.write(data[:part])
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-
 class Service:
     """The loop that anyone would write around DelayedLabels."""
 
@@ -132,10 +109,11 @@ class Service:
             Mortal(self.model, self.death),
             clock=lambda: self.now,
             on_close=self.score,
-            journal=self.folder / "events.jsonl",
+            journal=self.folder / "events.sqlite",
             **SETTINGS,
         )
-        self.delayed._log._file = DyingFile(self.delayed._log._file, self.death)
+        trace = self.delayed._store._connection.set_trace_callback
+        trace(lambda statement: self.death.come("statement"))
 
     def score(self, task):
         hits = int((task.prediction == task.y).sum())

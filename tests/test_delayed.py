@@ -1,9 +1,10 @@
 """Labels may come late, out of order, twice or never: no row is lost, doubled or scored anew."""
 
+import contextlib
 import json
-import os
 import runpy
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -24,6 +25,7 @@ from delayed_service import Running, Service
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.estimators.sklearn import LiveFairSAOMLClassifier
 from fairsaoml.evaluate.streaming import StreamingMetric
+from fairsaoml.serve import store
 from fairsaoml.serve.delayed import DelayedLabels
 from fairsaoml.serve.rows import from_rows, to_rows
 
@@ -324,9 +326,9 @@ def test_memory_stays_within_its_bound_on_an_endless_stream(seed, also):
         waiting = desk.delayed.waiting
         desk.label(*(id for id in waiting if random.random() < 0.1))
         assert desk.delayed.held <= 20
-    ledger = desk.delayed._ledger
-    assert sum(len(task.rows) for task in ledger.tasks) + len(ledger.late) <= 20
-    assert len(ledger.tasks) <= 20
+    for table in ("rows", "tasks"):
+        [(count,)] = desk.delayed._store.query(f"SELECT count(*) FROM {table}")
+        assert count <= 20
     assert desk.delayed.tally.expired > 0
 
 
@@ -452,8 +454,8 @@ def test_a_pipeline_whose_preprocessing_is_fitted_learns_by_its_last_step():
 )
 def test_a_model_that_cannot_learn_is_refused_before_anything_is_issued(model, words, tmp_path):
     with pytest.raises(ConfigError, match=words):
-        DelayedLabels(model, task_rows=20, journal=tmp_path / "events.jsonl")
-    assert not (tmp_path / "events.jsonl").exists()
+        DelayedLabels(model, task_rows=20, journal=tmp_path / "events.sqlite")
+    assert not (tmp_path / "events.sqlite").exists()
 
 
 # The journal
@@ -461,17 +463,28 @@ def test_a_model_that_cannot_learn_is_refused_before_anything_is_issued(model, w
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """What the service does when nobody kills it, and its journal."""
+    """What the service does when nobody kills it; its store's files before they were merged."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    return Service(folder).run(), (folder / "events.jsonl").read_bytes()
+    service = Service(folder)
+    files = {}
+    closing = service.delayed.close
+
+    def close():
+        for path in (folder / "events.sqlite", folder / "events.sqlite-wal"):
+            files[path.name] = path.read_bytes()
+        closing()
+
+    service.delayed.close = close
+    return service.run(), files
 
 
-def test_the_service_that_is_killed_meets_everything_that_can_happen(undisturbed):
-    done, journal = undisturbed
-    events = [json.loads(line) for line in journal.splitlines()]
-    kinds = {event["event"] for event in events}
-    assert kinds == {"begun", "issued", "full", "labelled", "expired", "closed"}
-    assert {event["why"] for event in events if "why" in event} >= {"complete", "time", "asked"}
+def test_the_service_that_is_killed_meets_everything_that_can_happen(undisturbed, tmp_path):
+    done, files = undisturbed
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with contextlib.closing(sqlite3.connect(tmp_path / "events.sqlite")) as opened:
+        reasons = {why for (why,) in opened.execute("SELECT why FROM tasks")}
+    assert reasons >= {"complete", "time", "asked"}
     assert all(done["tally"][name] for name in ("late", "expired", "unknown", "repeated"))
     assert done["rounds"] == done["tally"]["rounds"] > 3 * delayed_service.SAVE_EVERY
 
@@ -484,14 +497,14 @@ def serve(folder, *death):
 
 
 def test_killed_again_and_again_it_goes_on_as_if_nothing_had_happened(tmp_path, undisturbed):
-    done, journal = undisturbed
+    done, _ = undisturbed
     random = np.random.default_rng(0)
     deaths = [
-        ("byte", 100),
+        ("statement", 20),
         ("learning", 1),
         ("learned", 1),
         ("saved", 1),
-        *(("byte", int(random.integers(1, len(journal) // 5))) for _ in range(3)),
+        *(("statement", int(random.integers(1, 400))) for _ in range(4)),
         ("learned", 2),
         ("learning", 3),
     ]
@@ -500,25 +513,24 @@ def test_killed_again_and_again_it_goes_on_as_if_nothing_had_happened(tmp_path, 
     last = serve(tmp_path)
     assert last.returncode == 0, last.stderr
     assert json.loads(last.stdout) == done
-    assert (tmp_path / "events.jsonl").read_bytes() == journal
 
 
-def test_a_journal_cut_anywhere_is_gone_on_with_to_the_same_end(tmp_path, undisturbed, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)  # many runs, and no power will fail
-    done, journal = undisturbed
-    path = tmp_path / "events.jsonl"
-    for cut in [0, 1, *range(523, len(journal), 523), len(journal) - 1, len(journal)]:
-        path.write_bytes(journal[:cut])
-        assert Service(tmp_path).run() == done, cut
-        assert path.read_bytes() == journal
-        (tmp_path / "model.json").unlink(
-            missing_ok=True
-        )  # a new model, which learns all of it again
+def test_a_log_cut_anywhere_is_gone_on_with_to_the_same_end(tmp_path, undisturbed, monkeypatch):
+    monkeypatch.setattr(store, "SYNCHRONOUS", "OFF")  # many runs, and no power will fail
+    done, files = undisturbed
+    [name] = [name for name in files if name.endswith("-wal")]
+    log = files[name]
+    for cut in [0, 1, *range(5230, len(log), len(log) // 15), len(log) - 1, len(log)]:
+        folder = tmp_path / str(cut)
+        folder.mkdir()
+        for path, content in files.items():
+            (folder / path).write_bytes(content[:cut] if path == name else content)
+        assert Service(folder).run() == done, cut  # a new model, which learns all of it again
 
 
 @pytest.mark.parametrize("behind", [0, 1, 4])
 def test_a_model_saved_earlier_learns_what_it_has_missed_and_no_more(tmp_path, behind):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
     desk = Desk(task_rows=2, journal=journal)
     desk.issue(8)
     desk.label(*range(1, 9))
@@ -532,7 +544,7 @@ def test_a_model_saved_earlier_learns_what_it_has_missed_and_no_more(tmp_path, b
 
 
 def test_rounds_learned_before_the_journal_began_are_not_its_own(tmp_path):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
     for _ in range(2):  # the second time from the journal
         model = Recorder()
         model.n_rounds_ = 10
@@ -544,24 +556,24 @@ def test_rounds_learned_before_the_journal_began_are_not_its_own(tmp_path):
 
 
 def test_a_model_that_is_not_the_journals_is_refused(tmp_path):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
     model = Recorder()
     model.n_rounds_ = 5
     with DelayedLabels(model, task_rows=1, journal=journal) as delayed:
         delayed.issue([[1.0]])
         delayed.label(1, 0)
-    before = journal.read_bytes()
+    before = stored(journal)
     for rounds in (4, 7):
         other = Recorder()
         other.n_rounds_ = rounds
         with pytest.raises(RunError, match="give the model that the journal was begun with"):
             DelayedLabels(other, task_rows=1, journal=journal)
         assert other.taught == []
-    assert journal.read_bytes() == before
+    assert stored(journal) == before
 
 
 def test_a_model_that_cannot_tell_its_rounds_must_be_told(tmp_path):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
 
     class Plain:
         def __init__(self):
@@ -584,7 +596,7 @@ def test_a_model_that_cannot_tell_its_rounds_must_be_told(tmp_path):
 
 
 def test_settings_may_change_when_a_journal_is_gone_on_with(tmp_path):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
     desk = Desk(task_rows=4, journal=journal)
     desk.issue(3)
     desk.delayed.close()
@@ -594,30 +606,26 @@ def test_settings_may_change_when_a_journal_is_gone_on_with(tmp_path):
     other.delayed.close()
 
 
+def stored(path):
+    """All that a journal holds, as SQL."""
+    with contextlib.closing(sqlite3.connect(path)) as opened:
+        return list(opened.iterdump())
+
+
 def test_a_journal_that_cannot_be_written_leaves_everything_as_it_was(tmp_path):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
     desk = Desk(task_rows=2, journal=journal)
     desk.issue(2)
-    before, held = journal.read_bytes(), desk.delayed.tally
-    file = desk.delayed._log._file
-
-    class Full:
-        """A disk with room for ten bytes more."""
-
-        def write(self, data):
-            file.write(data[:10])
-            raise OSError("no space left on device")
-
-        def __getattr__(self, name):
-            return getattr(file, name)
-
-    desk.delayed._log._file = Full()
-    for attempt in (lambda: desk.label(1), lambda: desk.issue(1)):
-        with pytest.raises(OSError, match="no space left"):
+    before, held = stored(journal), desk.delayed.tally
+    query = desk.delayed._store.query
+    [(pages,)] = query("PRAGMA page_count")
+    query(f"PRAGMA max_page_count={pages}")  # as on a full disk
+    for attempt in (lambda: desk.issue(1000), lambda: desk.issue(2000)):
+        with pytest.raises(RunError, match="make room on the disk"):
             attempt()
-        assert journal.read_bytes() == before
+        assert stored(journal) == before
         assert desk.delayed.tally == held
-    desk.delayed._log._file = file
+    query("PRAGMA max_page_count=1000000")
     desk.label(1, 2)
     assert desk.closed == [[1, 2]]
     desk.delayed.close()
@@ -626,28 +634,47 @@ def test_a_journal_that_cannot_be_written_leaves_everything_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda lines: [b"{}\n", *lines], "begins with"),
-        (lambda lines: [lines[0].replace(b'"schema":1', b'"schema":2'), *lines[1:]], "schema 1"),
-        (lambda lines: [*lines[:2], b"garbage\n", *lines[2:]], "line 3 of .* is damaged"),
-        (lambda lines: [*lines[:2], b"[1]\n", *lines[2:]], "line 3 of .* is damaged"),
-        (lambda lines: [*lines, b'{"event":"moved","at":9}\n'], "upgrade"),
-        (
-            lambda lines: [line for line in lines if b'"labelled"' not in line],
-            "expected task 1 to close with 0 rows, got task 1 with 2",
-        ),
+        (lambda whole: b'{"event":"begun"}\n', "journal of an older version"),
+        (lambda whole: b"name,age\n", "got another file"),
+        (lambda whole: whole[:5000], "is damaged"),
+        (lambda whole: whole[:4096] + bytes(len(whole) - 4096), "is damaged"),
+        (lambda whole: whole[:60] + b"\0\0\0\x02" + whole[64:], "got schema 2"),
+        (lambda whole: whole[:68] + b"\0\0\0\x02" + whole[72:], "got another database"),
     ],
 )
 def test_a_journal_that_is_not_ours_or_not_whole_is_refused_and_kept(tmp_path, damage, words):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
     desk = Desk(task_rows=2, journal=journal)
-    desk.issue(2)
+    desk.issue(200)
     desk.label(1, 2)
     desk.delayed.close()
-    damaged = b"".join(damage(journal.read_bytes().splitlines(keepends=True)))
+    damaged = damage(journal.read_bytes())
     journal.write_bytes(damaged)
     with pytest.raises(RunError, match=words):
         Desk(task_rows=2, journal=journal)
     assert journal.read_bytes() == damaged
+
+
+def test_rows_leave_the_journal_when_they_are_old_and_learned_by_a_saved_model(tmp_path):
+    journal = tmp_path / "events.sqlite"
+    desk = Desk(task_rows=2, journal=journal, retain_seconds=10)
+    for at in (0, 1, 2):
+        desk.issue(2, at=at)
+        desk.label(2 * at + 1, 2 * at + 2)
+    desk.clock.now = 12.5
+    assert desk.delayed.compact(saved_rounds=2) == 4  # the third is old enough, but not saved
+    desk.delayed.close()
+    for rounds, words in ((1, "learned 2 to 3 rounds"), (2, None), (3, None)):
+        model, tasks = Recorder(), []
+        model.n_rounds_ = rounds
+        reopened = {"task_rows": 2, "journal": journal, "on_close": tasks.append}
+        if words:
+            with pytest.raises(RunError, match=words):
+                DelayedLabels(model, **reopened)
+            continue
+        with DelayedLabels(model, **reopened):
+            assert [task.ids for task in tasks] == [[5, 6]]
+            assert len(model.taught) == 3 - rounds
 
 
 def test_without_a_journal_nothing_is_written(tmp_path, monkeypatch):
@@ -716,14 +743,14 @@ def test_single_precision_numbers_come_back_equal():
     ],
 )
 def test_rows_that_cannot_be_issued_are_refused_in_words_and_leave_no_trace(call, words, tmp_path):
-    journal = tmp_path / "events.jsonl"
+    journal = tmp_path / "events.sqlite"
     with DelayedLabels(Recorder(), task_rows=4, max_rows=8, journal=journal) as delayed:
         delayed.issue([[0.0]], sensitive_features=["f"], ids=["old"])
-        before = journal.read_bytes()
+        before = stored(journal)
         groups = {"sensitive_features": ["f"] * len(call["X"])}
         with pytest.raises(DataError, match=words):
             delayed.issue(**{**groups, **call})
-        assert journal.read_bytes() == before
+        assert stored(journal) == before
         assert delayed.waiting == ["old"]
 
 
@@ -782,7 +809,7 @@ def test_the_classifier_with_delayed_labels_killed_and_restarted_is_the_one_neve
     whole = DelayedLabels(begun(), task_rows=20)
     expected = [play(whole, 20, 50), play(whole, 50, 80)]
 
-    journal, saved = tmp_path / "events.jsonl", tmp_path / "model"
+    journal, saved = tmp_path / "events.sqlite", tmp_path / "model"
     model = begun()
     with DelayedLabels(model, task_rows=20, journal=journal) as delayed:
         model.save(saved)  # before the first task of the journal

@@ -6,30 +6,61 @@ those that are; tasks close in the order of issue, with their rows in that order
 which labels arrive changes nothing. A closed task is scored by its predictions as issued; then the
 model learns from it.
 
-With a journal, a process that is killed at any moment continues where it was: events are written
-before they take effect, and the model learns again what it had not been saved with.
+With a journal, a process that is killed at any moment continues where it was: what happens is
+committed to a store before it takes effect, and the model learns again what it had not been saved
+with.
 """
 
+import json
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from fairsaoml.core.errors import DataError, RunError
-from fairsaoml.serve.events import Event, EventLog
-from fairsaoml.serve.ledger import ClosedTask, Id, Ledger, Tally
-from fairsaoml.serve.rows import to_rows
-from fairsaoml.serve.task_rules import TaskRules, closing
+from fairsaoml.serve.rows import Layout, from_rows, to_rows
+from fairsaoml.serve.store import WAITING, Store, to_text
+from fairsaoml.serve.task_rules import TaskRules
+from fairsaoml.serve.tasks import NewRow, Tasks
 from fairsaoml.serve.teaching import last_step, require_learner, teach
 
-__all__ = ["DelayedLabels", "Issued"]
+__all__ = ["ClosedTask", "DelayedLabels", "Issued", "Tally"]
 
-JOURNAL_SCHEMA = 1
-MOST_ROWS = 100_000  # held in memory, by default
+MOST_ROWS = 100_000  # held, by default
+
+Id = int | str
+
+
+class Tally(NamedTuple):
+    """How many of each there have been since the journal began."""
+
+    issued: int = 0
+    labelled: int = 0  # late ones included
+    late: int = 0
+    dropped: int = 0  # of the late ones
+    expired: int = 0
+    unknown: int = 0  # labels of ids that were not waiting, where these are counted
+    repeated: int = 0  # second labels of ids that still had their first, where these are counted
+    tasks: int = 0  # closed
+    rounds: int = 0  # of them with rows to learn from
+
+
+class ClosedTask(NamedTuple):
+    """A task's labelled rows in the order of issue, each with its prediction as issued."""
+
+    number: int  # 1, 2, 3, ...
+    round: int | None  # None where no label came: nothing was learned
+    ids: list[Id]
+    X: Any
+    y: np.ndarray
+    sensitive_features: Any
+    prediction: np.ndarray
+    probability: np.ndarray | None
+    late: int  # rows of earlier tasks among these
+    unlabelled: int  # predictions of this task without a label when it closed
+    why: str  # complete, time, room, asked
 
 
 class Issued(NamedTuple):
@@ -61,10 +92,12 @@ class DelayedLabels:
             expire, are counted, and are no longer waited for.
         clock: the time in seconds; every call looks at it, and `tick` does nothing else.
         on_close: called with every closed task before the model learns from it, and again for all
-            of them when a journal is read: a restarted process has the same scores.
-        journal: a file; empty or absent, it is begun, else its events are read and continued. The
-            model must then be the one the journal was begun with, or one saved since, however old:
-            its `n_rounds_` tells what it has learned.
+            that the journal holds when it is opened: a restarted process has the same scores.
+        journal: a file; empty or absent, it is begun, else it is continued. The model must then
+            be the one the journal was begun with, or one saved since: its `n_rounds_` tells what
+            it has learned.
+        retain_seconds: a closed task's rows leave the journal so long after their prediction, when
+            `compact` is called; by default they stay, and a model may be as old as the journal.
         learned: how many of the journal's rounds a model without `n_rounds_` has learned.
 
     Raises:
@@ -106,6 +139,7 @@ class DelayedLabels:
         on_close: Callable[[ClosedTask], None] | None = None,
         journal: Path | str | None = None,
         learned: int | None = None,
+        retain_seconds: float | None = None,
     ) -> None:
         require_learner(model)
         self.model = model
@@ -116,13 +150,12 @@ class DelayedLabels:
             late=late,
             unknown=unknown,
             max_rows=max_rows,
+            retain_seconds=retain_seconds,
         )
         self._clock, self._on_close = clock, on_close
-        self._ledger = Ledger()
-        self._log = None if journal is None else EventLog(Path(journal))
-        # Closed, but not yet scored and learned: empty between calls, unless one of them failed.
-        self._unlearned: deque[ClosedTask] = deque()
-        self._scored = 0  # tasks
+        self._store = Store(None if journal is None else Path(journal))
+        self._tasks = Tasks(self._store, self._rules)
+        self._scored = self._done = 0  # tasks; done when they are learned too
         self._learned: int | None = 0  # rounds of this journal; None where nobody knows
         try:
             self._begin(learned)
@@ -147,16 +180,15 @@ class DelayedLabels:
             DataError: rows that differ from the first call's, or ids in use.
         """
         now = self._catch_up()
-        ledger = self._ledger
         layout, x = to_rows(X)
         groups = None if sensitive_features is None else to_rows(sensitive_features)
-        layouts = [layout, groups and groups[0]]
-        if ledger.layouts and layouts != ledger.layouts:
+        layouts, first_layouts = [layout, groups and groups[0]], self._layouts()
+        if first_layouts and layouts != first_layouts:
             raise DataError(
-                f"expected rows and sensitive features as in the first call, {ledger.layouts}, "
+                f"expected rows and sensitive features as in the first call, {first_layouts}, "
                 f"got {layouts}; pass them alike in every call"
             )
-        first = ledger.tally.issued + 1
+        first = self.tally.issued + 1
         names = _listed(range(first, first + len(x)) if ids is None else ids)
         rows = {len(x), len(names), len(x) if groups is None else len(groups[1])}
         if len(rows) > 1 or len(x) > self._rules.max_rows:
@@ -165,7 +197,9 @@ class DelayedLabels:
                 f"features for each, got {len(x)} rows, {len(names)} ids and sensitive features "
                 f"for {len(groups[1]) if groups else 'none'}; pass one of each per row"
             )
-        known = [id for id in names if id in ledger.held]
+        texts = [to_text(name) for name in names]
+        open_rows = {id for id, (state,) in self._store.by_id("state", texts).items() if state < 2}
+        known = [name for name, text in zip(names, texts, strict=True) if text in open_rows]
         if known or len(set(names)) < len(names):
             raise DataError(
                 f"expected ids that are not in use, got {_some(known or names)}; give every "
@@ -174,17 +208,23 @@ class DelayedLabels:
         prediction = self.model.predict(X)
         ask = getattr(self.model, "predict_proba", None)
         probability = ask(X) if ask else None
-        event = {
-            "tasks": self._rules.cut(ledger, len(x)),
-            "ids": names,
-            "x": x,
-            "sensitive": groups and groups[1],
-            "prediction": np.asarray(prediction).tolist(),
-            "probability": None if probability is None else np.asarray(probability).tolist(),
-        }
+        decided = np.asarray(prediction).tolist()
+        chances = [None] * len(x) if probability is None else np.asarray(probability).tolist()
         if x:
-            once = {} if ledger.layouts else {"layouts": layouts}
-            self._record("issued", now, {**event, **once})
+            new = [
+                NewRow(id=id, content=to_text(row), answer=to_text(answer), groups=to_text(group))
+                for id, row, answer, group in zip(
+                    texts,
+                    x,
+                    zip(decided, chances, strict=True),
+                    groups[1] if groups else [None] * len(x),
+                    strict=True,
+                )
+            ]
+            with self._store.writing():
+                if not first_layouts:
+                    self._store.set_fact("layouts", layouts)
+                self._tasks.issue(new, now)
             self._catch_up()
         return Issued(ids=names, prediction=prediction, probability=probability)
 
@@ -209,15 +249,20 @@ class DelayedLabels:
                 f"expected a label for each of {len(names)} ids, got {_some(labels)}; leave out "
                 "the ids whose labels are not known yet"
             )
-        ledger = self._ledger
-        taken: dict[Id, Any] = {}
+        known = self._store.by_id("number, state, task", [to_text(name) for name in names])
+        taken: dict[int, str] = {}
+        late: list[int] = []
         unknown: list[Id] = []
         repeated: list[Id] = []
         for id, label in zip(names, labels, strict=True):
-            if id in ledger.waiting and id not in taken:
-                taken[id] = label
+            number, state, task = known.get(to_text(id), (0, None, 0))
+            if state == WAITING and number not in taken:
+                taken[number] = to_text(label)
+                if self._tasks.is_late(task):
+                    late.append(number)
             else:
-                (repeated if id in ledger.held else unknown).append(id)
+                is_open = state is not None and state < 2
+                (repeated if is_open else unknown).append(id)
         if self._rules.unknown == "raise" and (unknown or repeated):
             why = [(repeated, "labelled already"), (unknown, "never issued, learned, or expired")]
             raise DataError(
@@ -225,14 +270,10 @@ class DelayedLabels:
                 f"{' and '.join(f'{_some(ids)} ({words})' for ids, words in why if ids)}; nothing "
                 "of this call was taken: leave them out, or use unknown='count'"
             )
-        late = [id for id in taken if ledger.is_late(ledger.waiting[id])]
-        event: Event = {"ids": list(taken), "y": list(taken.values())}
-        if late:
-            event |= {"late": late, "rule": self._rules.late}
-        if unknown or repeated:
-            event |= {"unknown": len(unknown), "repeated": len(repeated)}
         if names:
-            self._record("labelled", now, event)
+            with self._store.writing():
+                self._tasks.label([(text, None, n) for n, text in taken.items()], late, now)
+                self._store.counts.update(unknown=len(unknown), repeated=len(repeated))
             self._catch_up()
 
     def tick(self) -> None:
@@ -241,32 +282,40 @@ class DelayedLabels:
 
     def close_all(self) -> None:
         """Close every task now, with the labels that are here: the stream has ended."""
-        now = self._catch_up()
-        if self._ledger.filling:
-            self._record("full", now, {"task": self._ledger.filling.number})
-        while self._ledger.tasks or self._ledger.late:
-            self._record("closed", now, closing(self._ledger, "asked"))
+        self._tasks.close_all(self._catch_up())
         self._learn()
+
+    def compact(self, saved_rounds: int) -> int:
+        """Remove rows from the journal that are older than `retain_seconds`.
+
+        Args:
+            saved_rounds: rounds of this journal that a saved model has learned; the rows of later
+                ones stay.
+
+        Returns:
+            How many rows were removed.
+        """
+        return self._tasks.forget(self._catch_up(), saved_rounds)
 
     @property
     def tally(self) -> Tally:
         """How many predictions, labels and tasks there have been so far."""
-        return self._ledger.tally
+        return Tally(**{name: self._store.counts[name] for name in Tally._fields})
 
     @property
     def waiting(self) -> list[Id]:
         """Predictions whose labels may still come, in the order of issue."""
-        return list(self._ledger.waiting)
+        query = f"SELECT id FROM rows WHERE state < 2 AND state = {WAITING} ORDER BY task, number"
+        return [json.loads(id) for (id,) in self._store.query(query)]
 
     @property
     def held(self) -> int:
-        """Rows in memory: at most `max_rows`."""
-        return len(self._ledger.held)
+        """Rows that wait for their label, or with it for their task: at most `max_rows`."""
+        return self._store.counts["held"]
 
     def close(self) -> None:
         """Close the journal; its file is all that is needed to continue."""
-        if self._log:
-            self._log.close()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -276,64 +325,34 @@ class DelayedLabels:
 
     def _begin(self, learned: int | None) -> None:
         """Continue from the journal, or begin it."""
-        for event in self._log.read() if self._log else ():
-            self._replay(event, learned)
-        rounds = self._ledger.tally.rounds
-        if not self._ledger.begun:
-            begun = {
-                "schema": JOURNAL_SCHEMA,
-                "rounds": int(getattr(last_step(self.model), "n_rounds_", 0)),
-                "settings": asdict(self._rules),
-            }
-            self._record("begun", self._now(), begun)
-        elif self._learned is not None and self._learned > rounds:
-            raise _another_model(self._learned, rounds)
+        rounds = getattr(last_step(self.model), "n_rounds_", None)
+        begun = self._store.fact("rounds_before")
+        if begun is None:
+            with self._store.writing():
+                self._store.set_fact("rounds_before", int(rounds or 0))
+        else:
+            known = learned if rounds is None or learned is not None else rounds - begun
+            removed = self._store.fact("removed") or {"task": 0, "round": 0}
+            if known is not None and not removed["round"] <= known <= self.tally.rounds:
+                raise _another_model(known, removed["round"], self.tally.rounds)
+            self._learned, self._done = known, removed["task"]
         self._catch_up()
 
-    def _now(self) -> float:
-        return max(float(self._clock()), self._ledger.at)  # a clock may be set back
+    def _layouts(self) -> list[Layout | None]:
+        """The layouts of features and sensitive features, once there have been rows."""
+        return [plain and Layout.from_json(plain) for plain in self._store.fact("layouts") or []]
 
     def _catch_up(self) -> float:
-        """Apply every event that is due by now, learn from the closed tasks, return the time."""
-        now = self._now()
-        while due := self._rules.due(self._ledger, now):
-            self._record(*due)
+        """Do what is due by now, learn from the closed tasks, return the time."""
+        now = max(float(self._clock()), self._tasks.at)  # a clock may be set back
+        self._tasks.catch_up(now)
         self._learn()
         return now
 
-    def _record(self, kind: str, at: float, content: Event) -> None:
-        """Write an event to the journal, then apply it."""
-        event = {"event": kind, "at": at, **content}
-        if self._log:
-            self._log.append(event)
-            if kind == "closed":
-                self._log.sync()  # a model saved from now on must not know more than the journal
-        self._apply(event)
-
-    def _apply(self, event: Event) -> None:
-        if closed := self._ledger.apply(event):
-            self._unlearned.append(closed)
-
-    def _replay(self, event: Event, learned: int | None) -> None:
-        """Apply an event of the journal again."""
-        if not self._ledger.begun:
-            if event.get("event") != "begun" or event.get("schema") != JOURNAL_SCHEMA:
-                raise RunError(
-                    f"expected a journal of delayed labels of schema {JOURNAL_SCHEMA}, got one "
-                    f"that begins with {str(event)[:80]}; give another file"
-                )
-            rounds = getattr(last_step(self.model), "n_rounds_", None)
-            known = learned if rounds is None or learned is not None else rounds - event["rounds"]
-            if known is not None and known < 0:
-                raise _another_model(known, 0)
-            self._learned = known
-        self._apply(event)
-        self._learn()
-
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
-        while self._unlearned:
-            task = self._unlearned[0]
+        while self._done < self.tally.tasks:
+            task = self._closed(self._done + 1)
             if self._on_close and task.number > self._scored:
                 self._on_close(task)
             self._scored = task.number
@@ -348,14 +367,41 @@ class DelayedLabels:
                     also = {} if groups is None else {"sensitive_features": groups}
                     teach(self.model, task.X, task.y, **also)
                     self._learned = task.round
-            self._unlearned.popleft()
+            self._done = task.number
+            if self._store.path is None:  # nobody will ask for it again
+                with self._store.writing():
+                    self._store.write("DELETE FROM rows WHERE taken_by = ?", [task.number])
+                    self._store.write("DELETE FROM tasks WHERE number = ?", [task.number])
+
+    def _closed(self, number: int) -> ClosedTask:
+        rows = self._tasks.taken(number)
+        [(round, late, unlabelled, why)] = self._store.query(
+            "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?", [number]
+        )
+        layout, sensitive = self._layouts()
+        decided = [json.loads(row.answer) for row in rows]
+        chances = [chance for _, chance in decided]
+        return ClosedTask(
+            number=number,
+            round=round,
+            ids=[json.loads(row.id) for row in rows],
+            X=from_rows(layout or Layout("numbers"), [json.loads(row.content) for row in rows]),
+            y=np.asarray([json.loads(row.label) for row in rows]),
+            sensitive_features=sensitive
+            and from_rows(sensitive, [json.loads(row.groups or "null") for row in rows]),
+            prediction=np.asarray([prediction for prediction, _ in decided]),
+            probability=np.asarray(chances) if rows and chances[0] is not None else None,
+            late=late,
+            unlabelled=unlabelled,
+            why=why,
+        )
 
 
-def _another_model(learned: int, rounds: int) -> RunError:
+def _another_model(learned: int, least: int, rounds: int) -> RunError:
     return RunError(
-        f"expected a model that has learned at most the {rounds} rounds of the journal since it "
+        f"expected a model that has learned {least} to {rounds} rounds of the journal since it "
         f"began, got one that has learned {learned}; give the model that the journal was begun "
-        "with, or one saved since"
+        "with, or one saved since its rows were removed"
     )
 
 

@@ -1,0 +1,244 @@
+"""Issued decisions, their labels, tasks and rounds in one SQLite file; what is committed stays.
+
+One process writes (`files` on disk: the store, its write-ahead log and its index). A commit is
+flushed to the disk before it counts, so a kill at any moment loses nothing that was committed, and
+what was not committed never was. Without a path the store is in memory.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fairsaoml.core.errors import DataError, RunError
+
+__all__ = ["LABELLED", "NEVER", "TAKEN", "WAITING", "FullDisk", "Store", "to_text"]
+
+SCHEMA = 1
+SYNCHRONOUS = "FULL"  # a commit is on the disk before it counts, even if the power fails
+APPLICATION = 0x66616972  # "fair": tells our files from other SQLite files
+# What a row is: open (waiting for its label, or labelled and waiting for its task to close), taken
+# by the task that closed with it, or never to be labelled.
+WAITING, LABELLED, TAKEN, NEVER = range(4)
+IDS_AT_ONCE = 500  # in one query
+TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE rows (
+  number INTEGER PRIMARY KEY,           -- in the order of issue
+  id TEXT NOT NULL,                     -- as JSON: 1 and "1" are two ids
+  task INTEGER NOT NULL,                -- that it was issued into
+  at REAL NOT NULL,
+  round INTEGER,                        -- of the model that decided
+  content TEXT NOT NULL,                -- the row as it came
+  answer TEXT NOT NULL,                 -- what was decided
+  why BLOB,
+  groups TEXT,                          -- as they came
+  label TEXT,
+  state INTEGER NOT NULL DEFAULT 0,
+  taken_by INTEGER                      -- the task it was learned with
+);
+CREATE INDEX rows_by_id ON rows (id);
+CREATE INDEX rows_open ON rows (state, task, number) WHERE state < 2;
+CREATE INDEX rows_taken ON rows (taken_by, number) WHERE taken_by IS NOT NULL;
+CREATE TABLE tasks (
+  number INTEGER PRIMARY KEY,
+  opened_at REAL NOT NULL,
+  size INTEGER NOT NULL,                -- predictions issued into it
+  full_at REAL,
+  closed_at REAL,
+  why TEXT,
+  round INTEGER UNIQUE,                 -- null where no label came
+  late INTEGER,
+  unlabelled INTEGER,
+  record TEXT                           -- the journal's line, once it is learned
+);
+CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, content TEXT);
+"""
+
+
+class FullDisk(RunError):
+    """Nothing more can be written; nothing that was committed is lost."""
+
+
+class Store:
+    """One SQLite file, opened by its only writer.
+
+    Args:
+        path: created, with its folder, if there is none; None is a store in memory.
+
+    Raises:
+        RunError: the file is damaged, of another version, or no store.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _require_store(path)
+        self._connection = _connect(path)
+        try:
+            with _in_words(path):
+                self._prepare()
+                self.counts: Counter[str] = Counter(
+                    dict(self.query("SELECT name, value FROM counts"))
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Make the tables, or check those that are there."""
+        if self.path is not None:
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
+            self._connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
+        [(version,)] = self.query("PRAGMA user_version")
+        if version == 0 and not self.query("SELECT name FROM sqlite_master LIMIT 1"):
+            with self.writing():
+                for statement in TABLES.split(";\n"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA application_id={APPLICATION}")
+                self._connection.execute(f"PRAGMA user_version={SCHEMA}")
+            return
+        [(application,)] = self.query("PRAGMA application_id")
+        if application != APPLICATION or version != SCHEMA:
+            raise RunError(
+                f"expected a store of schema {SCHEMA} at {self.path}, got "
+                f"{'schema ' + str(version) if application == APPLICATION else 'another database'}"
+                "; use the version of fairsaoml that wrote it, or give another path"
+            )
+        [(found,)] = self.query("PRAGMA quick_check(1)")
+        if found != "ok":
+            raise _damaged(self.path, found)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Commit all that the block writes, counts included, or nothing of it.
+
+        Raises:
+            FullDisk: the disk has no room for it.
+        """
+        before = self.counts.copy() if hasattr(self, "counts") else Counter()
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            with _in_words(self.path):
+                yield
+                if hasattr(self, "counts") and self.counts != before:
+                    self.write_many(
+                        "INSERT OR REPLACE INTO counts VALUES (?, ?)",
+                        [(n, v) for n, v in self.counts.items() if v != before[n]],
+                    )
+                self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self.counts = before
+            raise
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple]:
+        """Return all rows of a query."""
+        return self._connection.execute(sql, values).fetchall()
+
+    def write(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement inside `writing`; return how many rows it changed."""
+        return self._connection.execute(sql, values).rowcount
+
+    def write_many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
+        """Run a statement inside `writing` once for each of `values`."""
+        self._connection.executemany(sql, values)
+
+    def by_id(self, columns: str, ids: Sequence[str]) -> dict[str, tuple]:
+        """Return the columns of the newest row of each id that has one."""
+        found = {}
+        for first in range(0, len(ids), IDS_AT_ONCE):
+            part = ids[first : first + IDS_AT_ONCE]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT id, {columns} FROM rows WHERE id IN ({marks}) ORDER BY number"
+            found.update({row[0]: row[1:] for row in self.query(query, part)})
+        return found
+
+    def fact(self, name: str) -> Any:
+        """Return a fact as plain data, None where there is none."""
+        found = self.query("SELECT value FROM facts WHERE name = ?", [name])
+        return json.loads(found[0][0]) if found else None
+
+    def set_fact(self, name: str, value: Any) -> None:
+        """Write a fact, inside `writing`."""
+        self.write("INSERT OR REPLACE INTO facts VALUES (?, ?)", [name, to_text(value)])
+
+    def reader(self) -> sqlite3.Connection:
+        """Return another connection, which sees what is committed and writes nothing."""
+        connection = _connect(self.path)
+        connection.execute("PRAGMA query_only=ON")
+        return connection
+
+    def tidy(self) -> None:
+        """Move the write-ahead log into the file, so that what was erased is nowhere."""
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the file; it is all that is needed to continue."""
+        self._connection.close()
+
+
+def to_text(value: Any) -> str:
+    """Return plain data as JSON, exact to the last digit.
+
+    Raises:
+        DataError: it holds something that JSON cannot.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as problem:
+        raise DataError(
+            f"expected numbers, words and truth values, got what no store can hold ({problem}); "
+            "convert it first"
+        ) from None
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    return sqlite3.connect(
+        ":memory:" if path is None else path, isolation_level=None, check_same_thread=False
+    )
+
+
+def _require_store(path: Path) -> None:
+    """Raise RunError where a file is there that SQLite did not write."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        begin = file.read(16)
+    if begin and begin != b"SQLite format 3\0":
+        what = "a journal of an older version" if begin.startswith(b'{"event"') else "another file"
+        raise RunError(
+            f"expected a store at {path}, got {what}; give another path, or continue it with the "
+            "version of fairsaoml that wrote it"
+        )
+
+
+@contextmanager
+def _in_words(path: Path | None) -> Iterator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        if problem.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            raise
+        raise FullDisk(
+            f"expected to write {path}, got: {problem}; make room on the disk, then send it again: "
+            "nothing of this call was taken, nothing before it is lost"
+        ) from None
+    except sqlite3.DatabaseError as problem:
+        if problem.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+        raise _damaged(path, problem) from None
+
+
+def _damaged(path: Path | None, problem: object) -> RunError:
+    return RunError(
+        f"{path} is damaged ({problem}); continue from an intact copy, or begin another"
+    )

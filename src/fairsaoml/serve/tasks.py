@@ -1,0 +1,261 @@
+"""Predictions in tasks: issued, labelled, closed in the order of issue, and forgotten.
+
+All of it is in a store. What is due follows from the store and the time, so it does not depend on
+how often somebody looks, and a restarted process goes on where the killed one was.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
+from fairsaoml.serve.task_rules import TaskRules
+
+__all__ = ["NewRow", "OpenTask", "TakenRow", "Tasks"]
+
+ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
+
+
+class NewRow(NamedTuple):
+    """A prediction to wait for; texts are JSON."""
+
+    id: str
+    content: str
+    answer: str
+    round: int | None = None
+    why: bytes | None = None
+    groups: str | None = None
+
+
+class OpenTask(NamedTuple):
+    """A task that predictions go into (until it is full) and labels (until it is closed)."""
+
+    number: int
+    opened_at: float
+    size: int  # predictions issued into it, expired ones included
+    full_at: float | None
+
+
+class TakenRow(NamedTuple):
+    """A row that its task has closed with; texts are JSON."""
+
+    id: str
+    content: str
+    answer: str
+    groups: str | None
+    label: str
+
+
+class Tasks:
+    """The tasks of a store, by the rules.
+
+    `counts` of the store, which it keeps: issued, waiting, held (waiting or labelled), labelled,
+    late, dropped, expired, tasks (closed), rounds (of them with rows).
+    """
+
+    def __init__(self, store: Store, rules: TaskRules) -> None:
+        self.store, self.rules = store, rules
+        self.at: float = store.fact("at") or 0.0  # of the last change; it never runs backwards
+
+    @property
+    def oldest(self) -> OpenTask | None:
+        """The task that closes next: tasks close in order."""
+        return self._task("WHERE number = ?", [self.store.counts["tasks"] + 1])
+
+    @property
+    def filling(self) -> OpenTask | None:
+        """The task that takes predictions now."""
+        last = self._task("ORDER BY number DESC LIMIT 1")
+        return last if last and last.full_at is None else None
+
+    def _task(self, where: str, values: Sequence[int] = ()) -> OpenTask | None:
+        columns = "number, opened_at, size, full_at, closed_at"
+        found = self.store.query(f"SELECT {columns} FROM tasks {where}", values)
+        return OpenTask(*found[0][:4]) if found and found[0][4] is None else None
+
+    def is_late(self, task: int) -> bool:
+        """Whether a row's task is closed."""
+        return task <= self.store.counts["tasks"]
+
+    def issue(self, rows: Sequence[NewRow], now: float) -> None:
+        """Put predictions into the task that is filling, and into others when it is full."""
+        first, placed = self.store.counts["issued"] + 1, 0
+        while placed < len(rows):
+            task = self.filling or self._begin(now)
+            most = self.rules.task_rows
+            size = len(rows) - placed if most is None else min(most - task.size, len(rows) - placed)
+            self.store.write_many(
+                "INSERT INTO rows (number, task, at, id, content, answer, round, why, groups) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (first + place, task.number, now, *rows[place])
+                    for place in range(placed, placed + size)
+                ],
+            )
+            self.store.write(
+                "UPDATE tasks SET size = size + ? WHERE number = ?", [size, task.number]
+            )
+            placed += size
+            if placed < len(rows):
+                self._fill(task.number, now)
+        self._count(now, issued=len(rows), waiting=len(rows), held=len(rows))
+
+    def _begin(self, now: float) -> OpenTask:
+        [(last,)] = self.store.query("SELECT max(number) FROM tasks")
+        task = OpenTask(max(last or 0, self.store.counts["tasks"]) + 1, now, 0, None)
+        self.store.write("INSERT INTO tasks (number, opened_at, size) VALUES (?, ?, 0)", task[:2])
+        return task
+
+    def _fill(self, number: int, at: float) -> None:
+        self.store.write("UPDATE tasks SET full_at = ? WHERE number = ?", [at, number])
+
+    def label(
+        self, labels: Sequence[tuple[str, str | None, int]], late: Sequence[int], now: float
+    ) -> None:
+        """Take labels of waiting rows: (label, groups where they came with it, number)."""
+        self.store.write_many(
+            "UPDATE rows SET label = ?, groups = coalesce(?, groups), "
+            f"state = {LABELLED} WHERE number = ?",
+            labels,
+        )
+        dropped = late if self.rules.late == "drop" else ()
+        self.store.write_many("DELETE FROM rows WHERE number = ?", [(n,) for n in dropped])
+        self._count(
+            now,
+            labelled=len(labels),
+            waiting=-len(labels),
+            late=len(late),
+            dropped=len(dropped),
+            held=-len(dropped),
+        )
+
+    def catch_up(self, now: float) -> None:
+        """Fill, close and expire what is due by now."""
+        if self._due(now):
+            with self.store.writing():
+                while due := self._due(now):
+                    what, value, at = due
+                    if what == "full":
+                        self._fill(value, at)
+                    elif what == "expired":
+                        self._expire(value, at)
+                    else:
+                        self.close(what, at)
+
+    def _due(self, now: float) -> tuple[str, int, float] | None:
+        """What has to happen next: full and which task, expired and how many, or why to close."""
+        rules, task = self.rules, self.filling
+        if task:
+            if rules.task_rows is not None and task.size >= rules.task_rows:
+                return "full", task.number, now
+            if rules.task_seconds is not None and now >= task.opened_at + rules.task_seconds:
+                return "full", task.number, task.opened_at + rules.task_seconds
+        oldest = self.oldest
+        if oldest and oldest.full_at is not None:
+            if not self._is_waited_for(oldest.number):
+                return "complete", 0, now
+            if rules.wait_seconds is not None and now >= oldest.full_at + rules.wait_seconds:
+                return "time", 0, now
+        excess = self.store.counts["held"] - rules.max_rows
+        if excess <= 0:
+            return None
+        if self.store.counts["waiting"]:
+            return "expired", excess, now
+        # With nothing to wait for, what is held can only be learned from.
+        return ("full", task.number, now) if task else ("room", 0, now)
+
+    def _is_waited_for(self, task: int) -> bool:
+        query = f"SELECT 1 FROM rows WHERE state < 2 AND state = {WAITING} AND task = ? LIMIT 1"
+        return bool(self.store.query(query, [task]))
+
+    def _expire(self, rows: int, now: float) -> None:
+        """Drop the oldest predictions that nobody has labelled."""
+        gone = self.store.write(
+            "DELETE FROM rows WHERE number IN (SELECT number FROM rows WHERE state < 2 AND "
+            f"state = {WAITING} ORDER BY task, number LIMIT ?)",
+            [rows],
+        )
+        self._count(now, expired=gone, waiting=-gone, held=-gone)
+
+    def close(self, why: str, now: float) -> None:
+        """Close the oldest task with its labelled rows and the late ones, or these alone."""
+        task, counts = self.oldest or self._begin(now), self.store.counts
+        open_rows = f"state < 2 AND state = {LABELLED} AND task"
+        [(late,)] = self.store.query(
+            f"SELECT count(*) FROM rows WHERE {open_rows} < ?", [task.number]
+        )
+        rows = self.store.write(
+            f"UPDATE rows SET state = {TAKEN}, taken_by = ? WHERE {open_rows} <= ?",
+            [task.number, task.number],
+        )
+        self.store.write(
+            "UPDATE tasks SET closed_at = ?, why = ?, round = ?, late = ?, unlabelled = ? "
+            "WHERE number = ?",
+            [
+                now,
+                why,
+                counts["rounds"] + 1 if rows else None,
+                late,
+                task.size - (rows - late),
+                task.number,
+            ],
+        )
+        self._count(now, tasks=1, rounds=1 if rows else 0, held=-rows)
+
+    def close_all(self, now: float) -> None:
+        """Close every task, with the labels that are here."""
+        with self.store.writing():
+            if task := self.filling:
+                self._fill(task.number, now)
+            while self.oldest or self.store.counts["held"] > self.store.counts["waiting"]:
+                self.close("asked", now)
+
+    def taken(self, task: int) -> list[TakenRow]:
+        """Return the rows that a task has closed with, in the order of issue."""
+        columns = ", ".join(TakenRow._fields)
+        query = f"SELECT {columns} FROM rows WHERE taken_by = ? ORDER BY number"
+        return [TakenRow(*row) for row in self.store.query(query, [task])]
+
+    def forget(self, now: float, learned: int) -> int:
+        """Remove what is kept long enough; return how many rows were removed.
+
+        Args:
+            now: the time.
+            learned: rounds up to here are in a saved model; later ones are kept to learn again.
+        """
+        retain = self.rules.retain_seconds
+        if retain is None:
+            return 0
+        [(unlearned,)] = self.store.query(
+            "SELECT min(number) FROM tasks WHERE round > ?", [learned]
+        )
+        end = self.store.counts["tasks"] if unlearned is None else unlearned - 1
+        # Rows are in the order of time: those to go are among the first ones.
+        young = self.store.query(
+            "SELECT number FROM rows WHERE at >= ? ORDER BY number LIMIT 1", [now - retain]
+        )
+        old = (
+            f"number < ? AND task <= ? AND state != {LABELLED} "
+            "AND (taken_by IS NULL OR taken_by <= ?)"
+        )
+        values = [young[0][0] if young else self.store.counts["issued"] + 1, end, end]
+        with self.store.writing():
+            query = f"SELECT count(*) FROM rows WHERE state < 2 AND state = {WAITING} AND {old}"
+            [(waiting,)] = self.store.query(query, values)
+            [(task, round)] = self.store.query(
+                "SELECT max(number), max(round) FROM tasks WHERE number IN "
+                f"(SELECT taken_by FROM rows WHERE {old})",
+                values,
+            )
+            gone = self.store.write(f"DELETE FROM rows WHERE {old}", values)
+            if task is not None:
+                self.store.set_fact("removed", {"task": task, "round": round})
+            if gone:
+                self.store.write("DELETE FROM tasks WHERE number <= ?", [end - ROUNDS_KEPT])
+                self._count(now, expired=waiting, waiting=-waiting, held=-waiting)
+        return gone
+
+    def _count(self, now: float, **more: int) -> None:
+        self.store.counts.update(more)
+        if now > self.at:
+            self.at = now
+            self.store.set_fact("at", now)
