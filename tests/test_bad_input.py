@@ -163,7 +163,7 @@ def test_a_task_without_rows_is_counted_and_wakes_levels_but_teaches_nothing(lin
 def test_a_group_never_seen_before_is_counted_and_in_no_ratio(line):
     record = line("unseen group")
     counts = record["counts"]["group"]
-    assert counts["unseen"]["rows"] == 10
+    assert counts["not known"]["rows"] == 10
     assert sum(level["rows"] for level in counts.values()) == record["rows"] == 60
     assert record["warnings"] == []
     rates = [
@@ -176,7 +176,7 @@ def test_a_group_never_seen_before_is_counted_and_in_no_ratio(line):
 
 def test_groups_never_seen_before_alone_leave_every_ratio_undefined(line):
     record = line("unseen groups only")
-    assert record["counts"]["group"]["unseen"]["rows"] == 60
+    assert record["counts"]["group"]["not known"]["rows"] == 60
     assert record["accuracy"] is not None
     assert record["dp_ratio"] is None
     assert set(record["violation"]) == {0}
@@ -216,7 +216,7 @@ ERRORS = {
     ),
     "a group code out of range": (
         lambda task: changed(task, group=(0, 3)),
-        r"round 3: expected codes 0 to 2 for 'group' \(the last is 'unseen'\), got 0, 1, 3",
+        r"round 3: expected codes 0 to 2 for 'group' \(the last is 'not known'\), got 0, 1, 3",
     ),
 }
 

@@ -15,7 +15,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.columns import factor, numbers
-from fairsaoml.streams.table.encoder import CLIP, Categorical, Date, Encoder, Numeric, fit_encoder
+from fairsaoml.streams.table.encoder import CLIP, Categorical, Date, Encoder, Numeric
+from fairsaoml.streams.table.kinds import fit_encoder
 
 RNG = np.random.default_rng(4)
 

@@ -255,7 +255,7 @@ def test_a_group_of_one_class_or_never_declared_is_decided_but_not_fitted_on(pee
     assert "5 rows of groups with one class were not fitted on" in first["warnings"]
     if peer == "threshold":
         assert "5 rows of groups with no threshold: decided by the plain classifier" in said
-    assert all(line["counts"]["group"]["unseen"]["rows"] == 5 for line in later)
+    assert all(line["counts"]["group"]["not known"]["rows"] == 5 for line in later)
 
 
 @every_peer

@@ -18,7 +18,7 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.streams.stream import LARGEST_VALUE
 from fairsaoml.streams.table.columns import canonical, factor
 from fairsaoml.streams.table.encoder import CLIP
-from fairsaoml.streams.table.roles import Sensitive, fit_sensitive
+from fairsaoml.streams.table.groups import Sensitive, fit_levels
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
 
 __all__ = ["Groups", "Scaling", "sensitive_table"]
@@ -94,16 +94,16 @@ class Groups(NamedTuple):
         if not self.columns:
             return np.zeros((rows, 0), np.int32)
         table = self._ordered(table)
-        coded = [column.codes(table[column.column]) for column in self.columns]
-        for column, (_, unknown) in zip(self.columns, coded, strict=True):
+        grouped = [column.codes(table) for column in self.columns]
+        for column, (_, _, unknown) in zip(self.columns, grouped, strict=True):
             if unknown:
                 warnings.warn(
                     f"sensitive feature {column.column!r}: {', '.join(map(repr, unknown[:5]))} "
-                    "was not known from the first call; such rows are counted as 'unseen' and "
-                    "are in no constraint; name such groups in known_groups",
+                    "was not known from the first call; such rows are counted apart and are in no "
+                    "constraint; name such groups in known_groups",
                     stacklevel=5,
                 )
-        return np.stack([codes for codes, _ in coded], axis=1)
+        return np.stack([one.codes for one in grouped], axis=1)
 
     def _ordered(self, table: Any) -> Any:
         """Return the columns of the first call: by name, or by place where they have no names."""
@@ -120,12 +120,16 @@ class Groups(NamedTuple):
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the columns as plain JSON."""
-        return [{**asdict(column), "levels": list(column.levels)} for column in self.columns]
+        return [asdict(column) for column in self.columns]
 
     @classmethod
     def from_json(cls, saved: Sequence[Mapping[str, Any]]) -> "Groups":
         """Return the groups that `to_json` wrote."""
-        return cls(tuple(Sensitive(**{**one, "levels": tuple(one["levels"])}) for one in saved))
+        columns: list[dict[str, Any]] = [
+            {key: tuple(part) if isinstance(part, list) else part for key, part in one.items()}
+            for one in saved
+        ]
+        return cls(tuple(Sensitive(**one) for one in columns))
 
 
 def sensitive_table(sensitive_features: Any) -> Any:
@@ -177,14 +181,12 @@ def _known_by_column(known: Any, names: Sequence[str]) -> dict[str, Any]:
 def _fit(name: str, column: Any, known: Sequence[Any]) -> Sensitive:
     distinct = factor(column)
     texts = distinct.values.to_pylist() + canonical(_column(known)).to_pylist() * bool(len(known))
-    missing = bool((distinct.codes < 0).any())
-    if len({*texts}) + missing < 2:
+    if len({*texts}) < 2:
         raise DataError(
             f"expected two or more groups in the sensitive feature {name!r}, got one "
             f"({', '.join(map(repr, texts)) or 'missing'}); give more rows at once, or name the "
             "groups that are to come in known_groups"
         )
     if not len(known):
-        return fit_sensitive(name, [name], pa.table({name: column}))
-    levels = [*dict.fromkeys(texts), *([None] * missing)]
-    return fit_sensitive(name, [name], pa.table({name: pa.array(levels, pa.string())}))
+        return fit_levels(name, column)
+    return fit_levels(name, pa.array([*dict.fromkeys(texts)], pa.string()))

@@ -16,6 +16,7 @@ from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.shares import RATES, Counts, Rate, incomparable, summed
 
 __all__ = [
+    "APART",
     "FIGURES",
     "MINIMUM_COUNT",
     "UNSEEN",
@@ -28,7 +29,8 @@ __all__ = [
     "figures",
 ]
 
-UNSEEN = "unseen"  # where rows of a group that was never declared are counted
+UNSEEN = "not known"  # where rows of no group, or of one never declared, are counted
+APART = (UNSEEN, "unseen")  # the same in journals of older runs
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
 
 # What stands in every round, mean and pool. Ratios: 1 is fair; dp_difference: 0 is fair.
@@ -58,7 +60,7 @@ _RATIOS = {
 def count(
     y: ArrayLike, prediction: ArrayLike, group: ArrayLike, attributes: Sequence[Attribute]
 ) -> GroupCounts:
-    """Six counts for every level of every attribute; rows of a group never declared are `unseen`.
+    """Six counts for every level of every attribute; rows of no known group are apart.
 
     >>> sex = Attribute(name="sex", levels=("f", "m"))
     >>> counts = count(y=[1, 0, 1], prediction=[1, 1, 0], group=[[0], [0], [1]], attributes=[sex])
@@ -102,7 +104,7 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     A ratio is the lowest group's rate over the highest group's: 1 is fair, .8 the "80 % rule".
     `dp_ratio` compares positive rates, `eo_ratio_tpr` and `eo_ratio_fpr` those among rows with
     y = 1 and y = 0, `eo_ratio` is the lower of these two; `dp_difference` is highest minus lowest
-    positive rate. `unseen` rows count towards accuracy and towards no ratio.
+    positive rate. Rows of no known group count towards accuracy and towards no ratio.
 
     The headline is the worst attribute's; each attribute stands under `attributes`. A figure is
     None when it would need a rate of no rows, 0 / 0, or another figure that is None: the worst of
@@ -128,7 +130,7 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     insufficient = []
     parities = {}
     for attribute, levels in counts.items():
-        known = {level: c for level, c in levels.items() if level != UNSEEN}
+        known = {level: c for level, c in levels.items() if level not in APART}
         parities[attribute], reasons = _parity(known)
         undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons]
         for name, rate in _RATIOS.items():

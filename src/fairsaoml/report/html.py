@@ -27,7 +27,7 @@ WIDE, NARROW = 1032.0, 380.0  # drawing widths: a full page, a phone
 HALF, THIRD = 500.0, 320.0  # small multiples, two or three beside one another
 PICTURE = 900.0
 
-UNSEEN = "unseen"  # as in `evaluate.metrics`, repeated here to avoid loading NumPy
+APART = ("not known", "unseen")  # as in `evaluate.metrics`, repeated here to avoid loading NumPy
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
@@ -286,7 +286,7 @@ def _sample(class_: str) -> Markup:
 
 def _seen(groups: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
     """The groups that were declared; rows of others are counted, but not compared."""
-    return {group: counts for group, counts in groups.items() if group != UNSEEN}
+    return {group: counts for group, counts in groups.items() if group not in APART}
 
 
 def _attributes(runs: Sequence[Run]) -> list[str]:

@@ -22,8 +22,9 @@ from fairsaoml.runs.runner import ROUNDS, load_run
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Encoder
+from fairsaoml.streams.table.groups import Protected, Sensitive
 from fairsaoml.streams.table.reading import need, to_arrow
-from fairsaoml.streams.table.roles import Label, Sensitive
+from fairsaoml.streams.table.roles import Label
 from fairsaoml.streams.table.sensitive import sensitive_columns
 
 __all__ = ["RunModel"]
@@ -71,7 +72,7 @@ class RunModel:
         saved = setup.stream.encoder
         encoder = None if saved is None else Encoder.from_json(saved)
         self.label = PLAIN_LABEL if encoder is None else encoder.label or PLAIN_LABEL
-        self.sensitive: tuple[Sensitive, ...] = (
+        self.sensitive: tuple[Protected, ...] = (
             tuple(Sensitive(column=name, levels=ls) for name, ls in setup.stream.schema.attributes)
             if encoder is None
             else encoder.sensitive
@@ -173,7 +174,7 @@ class RunModel:
             table = _with_column(table, self.label.column, y)
         if sensitive_features is not None:
             given = sensitive_columns(sensitive_features)
-            columns = [role.column for role in self.sensitive]
+            columns = list(dict.fromkeys(name for role in self.sensitive for name in role.columns))
             if not set(columns) <= given.keys() and len(given) == len(columns):
                 given = dict(zip(columns, given.values(), strict=True))  # given without names
             for name, values in given.items():
@@ -183,13 +184,13 @@ class RunModel:
 
     def task(self, table: Any) -> Task:
         """Return labelled rows as a task; rows without a label are left out."""
-        needed = [self.label.column, *(role.column for role in self.sensitive)]
+        needed = [self.label.column, *(name for role in self.sensitive for name in role.columns)]
         need(needed, table.column_names, "the rows")
         y = self.label.codes(table[self.label.column])
         table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         if not len(y):
             raise DataError("expected rows with a label, got none; nothing was learned")
-        group = [role.codes(table[role.column])[0] for role in self.sensitive]
+        group = [role.codes(table).codes for role in self.sensitive]
         return Task(
             x=self.encode(table),
             y=y.astype(np.float32),

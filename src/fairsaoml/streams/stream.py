@@ -26,6 +26,7 @@ class Stream:
     settings: Mapping[str, Any] = field(default_factory=dict)  # to build it again: spec.json
     encoder: Mapping[str, Any] | None = None  # how raw columns became features; plain JSON
     first_task: str | None = None  # checksum of the raw rows that the encoder was fitted on
+    base_rate: float | None = None  # share of positive labels in a table's first task
     best: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # domain -> known truth
     notes: tuple[str, ...] = ()  # what a person should know: dropped columns and the like
 
@@ -63,7 +64,7 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
         if not np.isin(codes, np.arange(len(attribute.levels) + 1)).all():
             raise DataError(
                 f"{where}: expected codes 0 to {len(attribute.levels)} for {attribute.name!r} "
-                f"(the last is 'unseen'), got {_some(codes)}"
+                f"(the last is 'not known'), got {_some(codes)}"
             )
     warnings = list(task.warnings)
     whole = np.isfinite(x).all(axis=1)

@@ -73,7 +73,7 @@ def stream_of_slices(
 
 def _task(task_slice: TaskSlice, encoder: Encoder) -> Task:
     assert encoder.label is not None
-    groups = [role.codes(task_slice.table[role.column])[0] for role in encoder.sensitive]
+    groups = [role.codes(task_slice.table).codes for role in encoder.sensitive]
     return Task(
         x=task_slice.sign * encoder.transform(task_slice.table),
         y=encoder.label.codes(task_slice.table[encoder.label.column]).astype(np.float32),

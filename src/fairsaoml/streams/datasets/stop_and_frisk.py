@@ -32,8 +32,10 @@ from fairsaoml.streams.datasets.stops import (
 )
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.encoder import Categorical, Date, Encoder, fit_encoder
-from fairsaoml.streams.table.roles import Label, Sensitive
+from fairsaoml.streams.table.encoder import Categorical, Date, Encoder
+from fairsaoml.streams.table.groups import Sensitive
+from fairsaoml.streams.table.kinds import fit_encoder
+from fairsaoml.streams.table.roles import Label
 
 __all__ = ["stop_and_frisk", "stop_and_frisk_arrests"]
 

@@ -11,7 +11,7 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.columns import Numbers, array, factor, numbers
 
-__all__ = ["Clock", "OutOfOrder", "TimedRows", "Timeline", "timed"]
+__all__ = ["Clock", "OutOfOrder", "TimedRows", "Timeline", "Unreadable", "timed"]
 
 NUMBER = "number"  # a time that is a plain number, such as seconds since 1970
 # Seconds since 1970 between 1973 and 2286 in each unit; smaller numbers are no time of ours.
@@ -50,19 +50,21 @@ class Clock:
         return known if read.unreadable or not len(texts) else (*known, NUMBER)
 
     @staticmethod
-    def of(name: str, column: Any) -> "Clock":
-        """The likeliest reading of all values or, where there is none, of the first."""
-        readings = Clock.candidates(column)
-        if not readings:
-            texts = factor(column).values
-            readings = Clock.candidates(texts[:1])
-            if not readings:
-                got = repr(texts[0].as_py()) if len(texts) else "no values"
-                raise DataError(
-                    f"expected dates or numbers in the time column {name!r}, got {got}; "
-                    "write them as 2011-01-31 or 2011-01-31 14:30"
-                )
-        return Clock(column=name, format=readings[0])
+    def readings(name: str, column: Any, asked: str | None) -> "list[Clock]":
+        """The ways in which the first value can be read, the likeliest first; or the one asked for.
+
+        Raises DataError if there is none.
+        """
+        column = array(column)
+        texts = column[:1] if pa.types.is_temporal(column.type) else factor(column).values[:1]
+        formats = [asked] if asked else Clock.candidates(texts)
+        if not formats:
+            got = repr(texts[0].as_py()) if len(texts) else "no values"
+            raise DataError(
+                f"expected dates or numbers in the time column {name!r}, got {got}; "
+                "write them as 2011-01-31 or 2011-01-31 14:30, or say how with --time-format"
+            )
+        return [Clock(column=name, format=format) for format in formats]
 
     def seconds(self, table: Any, before: int = 0) -> np.ndarray:
         """Times of the rows; a row without one is an error. `before`: rows that came earlier."""
@@ -71,10 +73,7 @@ class Clock:
         if unknown.any():
             row = before + int(np.argmax(unknown)) + 1
             got = repr(read.example) if read.unreadable else "nothing"
-            raise DataError(
-                f"expected a time written as {self.format} in every row of {self.column!r}, got "
-                f"{got} (first at row {row}); mend those rows or leave them out"
-            )
+            raise Unreadable(self, row, got)
         return read.values
 
     def period(self, table: Any) -> tuple[str, str]:
@@ -106,6 +105,17 @@ class Clock:
         raise DataError(
             f"expected dates or seconds since 1970 in {self.column!r} to cut by calendar, got "
             f"{value:g}; cut by number of rows instead"
+        )
+
+
+class Unreadable(DataError):
+    """A row whose time cannot be read as those before it."""
+
+    def __init__(self, clock: Clock, row: int, got: str, advice: str = "") -> None:
+        self.clock, self.row, self.got = clock, row, got
+        super().__init__(
+            f"expected a time written as {clock.format} in every row of {clock.column!r}, got "
+            f"{got} (first at row {row}); mend those rows or leave them out{advice}"
         )
 
 

@@ -7,13 +7,28 @@ fitted on a CSV file also reads a dataframe.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Factor", "Numbers", "array", "canonical", "checksum", "factor", "is_flat", "numbers"]
+__all__ = [
+    "Factor",
+    "Numbers",
+    "array",
+    "canonical",
+    "checksum",
+    "factor",
+    "is_flat",
+    "numbers",
+    "plain",
+    "positions",
+    "some",
+]
+
+SHOWN = 5  # values named in a message
 
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
@@ -21,6 +36,7 @@ MISSING_MARKS = (
 )
 _DASHES = ("-", "--")  # no number, but as a text it may be a value: the labels "+" and "-"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_INFINITE = r"^(?i)[+-]?inf(inity)?$"
 _DRESSED = r"^([+-]?)[$€£]?\s?(\d+(?:\.\d+)?)\s?%?$"  # a currency or percent sign around a number
 _THOUSANDS = r"^([+-]?[$€£]?\s?\d{1,3}(?:,\d{3})+(?:\.\d+)?)$"
 
@@ -31,6 +47,7 @@ class Numbers(NamedTuple):
     values: np.ndarray  # (row,) float64, NaN where missing or unreadable
     unreadable: int  # rows that hold something, but no finite number
     example: str = ""  # one of them
+    infinite: int = 0  # how many of these are an infinity
 
 
 class Factor(NamedTuple):
@@ -43,6 +60,20 @@ class Factor(NamedTuple):
         """How many rows hold each value."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
 
+    def folded(self) -> "Factor":
+        """Values that differ in case only as one: the spelling that most rows have.
+
+        >>> factor(pa.array(["Cook", "cook", "cook", "smith"])).folded().values.to_pylist()
+        ['cook', 'smith']
+        """
+        lower = pc.utf8_lower(self.values).dictionary_encode()
+        if len(lower.dictionary) == len(self.values):
+            return self
+        same = lower.indices.to_numpy(zero_copy_only=False)
+        by_rows = np.argsort(-self.counts(), kind="stable")
+        _, first = np.unique(same[by_rows], return_index=True)
+        return Factor(np.append(same, -1)[self.codes], self.values.take(pa.array(by_rows[first])))
+
     def spread(self, per_value: np.ndarray, missing: Any) -> np.ndarray:
         """What is known of each value, for each row."""
         return np.append(per_value, np.asarray(missing, dtype=per_value.dtype))[self.codes]
@@ -52,6 +83,29 @@ class Factor(NamedTuple):
         example = self.values[int(np.argmax(unreadable))].as_py() if unreadable.any() else ""
         rows = int(self.counts()[unreadable].sum())
         return Numbers(self.spread(per_value, np.nan), rows, example)
+
+
+def plain(table: Any) -> Any:
+    """A table without the types that Arrow cannot compute on: views, extensions, run lengths.
+
+    >>> plain(pa.table({"a": pa.array(["x"], pa.string_view())})).schema.types
+    [DataType(string)]
+    """
+    for place, field in enumerate(table.schema):
+        column = table.column(place)
+        if isinstance(field.type, pa.BaseExtensionType):
+            column = pa.chunked_array(
+                [chunk.storage for chunk in column.chunks], type=field.type.storage_type
+            )
+        if pa.types.is_run_end_encoded(column.type):
+            column = pc.run_end_decode(column)
+        if pa.types.is_string_view(column.type):
+            column = column.cast(pa.string())
+        if pa.types.is_float16(column.type):
+            column = column.cast(pa.float32())
+        if column.type != field.type:
+            table = table.set_column(place, field.name, column)
+    return table
 
 
 def array(column: Any) -> Any:
@@ -86,6 +140,29 @@ def factor(column: Any) -> Factor:
     clean = canonical(column.dictionary).dictionary_encode()
     again = pc.fill_null(clean.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return Factor(np.append(again, -1)[raw], clean.dictionary)
+
+
+def positions(values: Any, known: Sequence[str], *, fold: bool = False) -> np.ndarray:
+    """Place of each distinct text among the known ones, -1 for none; `fold`: whatever the case.
+
+    >>> positions(pa.array(["b", "A", "c"]), ["a", "b"], fold=True)
+    array([ 1,  0, -1])
+    """
+    texts = pa.array(known, pa.string())
+    if fold:
+        values, texts = pc.utf8_lower(values.cast(pa.string())), pc.utf8_lower(texts)
+    place = pc.fill_null(pc.index_in(values, value_set=texts), -1)
+    return place.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def some(values: Sequence[str]) -> str:
+    """A few values for a message.
+
+    >>> some(["a", "b"])
+    "'a', 'b'"
+    """
+    shown = ", ".join(repr(value) for value in values[:SHOWN])
+    return shown + (f" and {len(values) - SHOWN} more" if len(values) > SHOWN else "")
 
 
 def checksum(table: Any) -> str:
@@ -126,8 +203,8 @@ def canonical(values: Any) -> Any:
 def numbers(column: Any) -> Numbers:
     """A column as float64; typed numbers as they are, texts as far as they are numbers.
 
-    >>> numbers(pa.array([" 1", "?", "$1,200", "ten"]))
-    Numbers(values=array([1.0e+00,     nan, 1.2e+03,     nan]), unreadable=1, example='ten')
+    >>> numbers(pa.array([" 1", "?", "$1,200", "ten"]))[:3]
+    (array([1.0e+00,     nan, 1.2e+03,     nan]), 1, 'ten')
     """
     column = array(column)
     plain = _plain_numbers(column)
@@ -135,11 +212,14 @@ def numbers(column: Any) -> Numbers:
         values = plain.to_numpy(zero_copy_only=False)
         infinite = np.isinf(values)
         values = np.where(infinite, np.nan, values)
-        return Numbers(values, int(infinite.sum()), "inf" if infinite.any() else "")
+        rows = int(infinite.sum())
+        return Numbers(values, rows, "inf" if rows else "", infinite=rows)
     distinct = factor(column)
     parsed = _parse(distinct.values)
     dash = pc.is_in(distinct.values, value_set=pa.array(_DASHES)).to_numpy(zero_copy_only=False)
-    return distinct.numbers(parsed, np.isnan(parsed) & ~dash)
+    endless = pc.match_substring_regex(distinct.values, _INFINITE).to_numpy(zero_copy_only=False)
+    read = distinct.numbers(parsed, np.isnan(parsed) & ~dash)
+    return read._replace(infinite=int(distinct.counts()[endless].sum()))
 
 
 def _plain_numbers(column: Any) -> Any:
@@ -168,7 +248,11 @@ def _is_mark(text: Any) -> Any:
 
 
 def _is_binary(kind: Any) -> bool:
-    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    types = pa.types
+    tests = (
+        *(types.is_binary, types.is_large_binary, types.is_fixed_size_binary),
+        types.is_binary_view,
+    )
     return any(test(kind) for test in tests)
 
 

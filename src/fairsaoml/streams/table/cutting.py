@@ -21,6 +21,7 @@ __all__ = ["ByPlace", "ByTime", "Cut", "Every", "Numbering", "TaskRows", "cut"]
 
 TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
+MOST = 10**9  # tasks, rows or units; more is a slip of the keyboard
 MONTHS_IN = {"M": 1, "Q": 3, "Y": 12}
 SECONDS_IN = {"MIN": 60.0, "H": 3600.0, "D": dates.DAY, "W": 7 * dates.DAY}
 FIRST_MONDAY = 4 * dates.DAY  # 5 January 1970
@@ -48,9 +49,13 @@ class Every:
     def parse(text: str) -> "Every":
         """From a number and a unit: min, H, D, W, M (months), Q, Y."""
         match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)\s*", text)
-        count = int(match[1] or 1) if match else 0
+        count = int(match[1][:20] or 1) if match else 0  # Python refuses numbers of 5,000 digits
         unit = match[2].upper() if match else ""
-        if count < 1 or unit not in {*MONTHS_IN, *SECONDS_IN} or (match and match[2] == "m"):
+        if (
+            not 1 <= count <= MOST
+            or unit not in {*MONTHS_IN, *SECONDS_IN}
+            or (match and match[2] == "m")
+        ):
             raise ConfigError(
                 f"every must be a number and one of min, H, D, W, M (months), Q, Y, got {text!r}; "
                 "use for example 10D or 1M"
@@ -154,8 +159,14 @@ class Cut:
                 f"tasks are cut in one way, got {' and '.join(chosen)}; use one of them"
             )
         for option, value in (("tasks", tasks), ("rows", rows)):
-            if value is not None and value < 1:
-                raise ConfigError(f"{option} must be at least 1, got {value}; use for example 100")
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and 1 <= value <= MOST):
+                raise ConfigError(
+                    f"{option} must be at least 1 and at most {MOST}, got {value!r}; "
+                    "use for example 100"
+                )
+        if every is not None and not isinstance(every, str):
+            raise ConfigError(f"every must be such as 10D or 1M, got {every!r}; write it so")
         if every is not None and time is None:
             raise ConfigError(f"every={every!r} needs a time column, got none; name it with time")
         return cls(tasks=tasks, rows=rows, every=Every.parse(every) if every else None)
@@ -187,6 +198,14 @@ class Cut:
         if self.tasks is not None and self.length is not None:
             return ByPlace.tasks(self.tasks, self.length)
         return ByPlace.rows(self.rows or TASK_ROWS)
+
+    def first_rows(self) -> int | None:
+        """The number of rows of the first task; None where the calendar decides."""
+        if self.every is not None:
+            return None
+        if self.tasks is not None and self.length is not None:
+            return self.length // self.tasks
+        return self.rows or TASK_ROWS
 
     def count(self, windows: int | None) -> int | None:
         """The number of tasks, given the number of calendar windows that have rows."""

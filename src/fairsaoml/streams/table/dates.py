@@ -10,14 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.streams.table.columns import Numbers, array, factor
 
-__all__ = ["CLOCK", "DAY", "TYPED", "YEAR", "formats", "of_text", "read", "shown"]
+__all__ = ["CLOCK", "DAY", "TYPED", "YEAR", "formats", "of_text", "read", "require_format", "shown"]
 
 DAY = 86_400.0
 YEAR = 365.2425 * DAY
 CLOCK = "clock"  # the format of a time of day without a date
 TYPED = "typed"  # the format of a column that is no text
+PATTERN = "%"  # in the formats of strptime, such as %d.%m.%Y
 CENTURY_TURN = 69  # two-digit years from here on are 19xx, as POSIX reads them
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -40,8 +42,21 @@ _FORMATS = {
 }
 
 
-def formats(values: Any) -> tuple[str, ...]:
-    """The formats that read every one of these texts, in order of preference.
+def require_format(format: str) -> None:
+    """Refuse what is neither a format's name nor a pattern.
+
+    >>> require_format("day/month/yaer")
+    Traceback (most recent call last):
+    fairsaoml.core.errors.ConfigError: unknown time format 'day/month/yaer'; did you mean \
+'day/month/year'?
+    """
+    known = [name for name in _FORMATS if name != CLOCK]
+    if not isinstance(format, str) or (PATTERN not in format and format not in known):
+        raise ConfigError(f"unknown time format {format!r}; {closest(str(format), known)}")
+
+
+def formats(values: Any, asked: str | None = None) -> tuple[str, ...]:
+    """The formats that read every one of these texts, in order of preference, `asked` first.
 
     >>> formats(pa.array(["01/02/2011", "12/31/2011"])), formats(pa.array(["01/02/2011"]))
     (('month/day/year',), ('month/day/year', 'day/month/year'))
@@ -51,7 +66,8 @@ def formats(values: Any) -> tuple[str, ...]:
     if not len(values):
         return ()
     # The first value alone rules out nearly every format, and nearly every column that is no date.
-    likely = [name for name in _FORMATS if not np.isnan(of_text(values[:1], name)).any()]
+    known = dict.fromkeys([*([asked] if asked else []), *_FORMATS])
+    likely = [name for name in known if not np.isnan(of_text(values[:1], name)).any()]
     return tuple(name for name in likely if not np.isnan(of_text(values, name)).any())
 
 
@@ -65,6 +81,9 @@ def of_text(values: Any, format: str, *, utc: bool = False) -> np.ndarray:
     >>> of_text(pa.array(["1970-01-02 00:00:01.5+01:00"]), "year-month-day", utc=True)
     array([82801.5])
     """
+    if PATTERN in format:
+        moments = pc.strptime(values, format=format, unit="us", error_is_null=True)
+        return _of_typed(moments, utc=utc)
     part = _parts(values, _FORMATS[format])
     seconds = _seconds_of_day(part)
     if format != CLOCK:
@@ -80,8 +99,8 @@ def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
     >>> import datetime
     >>> read(pa.array([datetime.date(1970, 1, 2), None]), TYPED).values
     array([86400.,    nan])
-    >>> read(pa.array(["2/1/1970", "May"]), "day/month/year")
-    Numbers(values=array([86400.,    nan]), unreadable=1, example='May')
+    >>> read(pa.array(["2/1/1970", "May"]), "day/month/year")[:3]
+    (array([86400.,    nan]), 1, 'May')
     """
     column = array(column)
     if pa.types.is_temporal(column.type):
@@ -136,7 +155,9 @@ def _number(part: dict[str, Any], name: str, absent: float) -> np.ndarray:
 def _days(part: dict[str, Any]) -> np.ndarray:
     """Days since 1970, NaN where the month has no such day."""
     year, day = _number(part, "year", 0), _number(part, "day", 0)
-    year = np.where((year > 0) & (year < 100), year + 1900 + 100 * (year < CENTURY_TURN), year)
+    short = pc.equal(pc.utf8_length(part["year"]), 2)  # 01 is 2001, 0001 is not
+    short = pc.fill_null(short, False).to_numpy(zero_copy_only=False)
+    year = np.where(short, year + 1900 + 100 * (year < CENTURY_TURN), year)
     if "name" in part:
         short = pc.utf8_slice_codeunits(pc.utf8_lower(part["name"]), 0, 3)
         known = pc.index_in(short, value_set=pa.array(MONTHS))
@@ -145,7 +166,7 @@ def _days(part: dict[str, Any]) -> np.ndarray:
         month = _number(part, "month", 0)
     months = ((year - 1970) * 12 + np.clip(month, 1, 12) - 1).astype(np.int64)
     first, after = ((months + k).astype("M8[M]").astype("M8[D]").astype(np.int64) for k in (0, 1))
-    real = (year > 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= after - first)
+    real = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= after - first)
     return np.where(real, first + day - 1, np.nan)
 
 

@@ -12,47 +12,32 @@ What comes later and does not fit is put in a defined place and remarked upon:
 | a text among numbers, an unreadable date | as no value |
 | a number far outside the first task's | five standard deviations, no further |
 
-A column whose values vary wildly (kurtosis above 10) is read in logarithms before it is scaled.
-Ids, running numbers, free text and constants say nothing about the next row and are left out.
-Limits: a first task of a few rows gives poor scales; what looks like an id is judged by name and
-by how many values differ, so a wrong guess is mended with `kinds`, or by the user with `columns`.
+How an encoder is fitted: `fairsaoml.streams.table.kinds`.
 """
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Schema
 from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.columns import Factor, Numbers, array, factor, is_flat, numbers
-from fairsaoml.streams.table.reading import need, read_table
-from fairsaoml.streams.table.roles import MISSING, Label, Sensitive, in_order_of_size
+from fairsaoml.streams.table.columns import Numbers, factor, numbers, positions
+from fairsaoml.streams.table.groups import MISSING, Crossed, Protected, Sensitive
+from fairsaoml.streams.table.reading import read_table
+from fairsaoml.streams.table.roles import Label
 
-__all__ = ["CLIP", "Categorical", "Date", "Encoded", "Encoder", "Numeric", "fit_encoder"]
+__all__ = ["CLIP", "Categorical", "Date", "Dropped", "Encoded", "Encoder", "Numeric"]
 
-VERSION = 1  # of the saved form
+VERSION = 2  # of the saved form; encoders of version 1 are read, and encode as they did
 OTHER = "other"  # the category of all that was not seen
 CLIP = 5.0  # standardised values stay within +-CLIP, so one wild row cannot wreck a gradient
 MUCH_CLIPPED = 0.05  # share of a task's rows beyond the clip that is worth a remark
 MAX_CATEGORIES = 30
-MAX_CODES = 8  # whole numbers of so few values are read as categories ...
-ROWS_PER_CODE = 10  # ... if the first task shows each of them often enough
-CODE_RANGE = 16  # ... and they lie close together: 0, 7688 and 99999 are amounts
-HEAVY_TAIL = 10.0  # kurtosis (normal: 3, exponential: 9) from which logarithms are taken
-MOSTLY_NUMBERS = 0.9  # a text column with more numbers than this is a column of numbers
-ENOUGH_ROWS = 20  # fewer rows say nothing about whether values repeat
-MOSTLY_DISTINCT = 0.5  # more distinct values than this share of the rows: an id, a name, free text
-TEXT_WORDS, TEXT_LENGTH = 4.0, 40.0  # mean words or letters from which a value is free text
 FIRST_WEEKDAY = 3  # 1 January 1970 was a Thursday, and weeks begin on Monday
-AN_ID = "an id or a name, different in nearly every row"
 NO_VALUE = "have no value, unlike any in the first task"
-ID_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|ssn)$|[a-z]I[dD]$", re.ASCII)
 
 
 class Remark(NamedTuple):
@@ -95,7 +80,8 @@ class Numeric:
         """(row, 1) or, with a flag, (row, 2)."""
         read = numbers(column)
         absent = np.isnan(read.values)
-        scaled = (_logarithm(read.values, self.unit) - self.center) / self.scale
+        with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
+            scaled = (logarithm(read.values, self.unit) - self.center) / self.scale
         beyond = int((np.abs(scaled) > CLIP).sum())
         scaled = np.where(absent, 0.0, np.clip(scaled, -CLIP, CLIP))
         remarks = _gaps(self.name, read, "hold no number", self.flag)
@@ -112,6 +98,7 @@ class Categorical:
     name: str
     levels: tuple[str, ...]
     share: float = 0.0  # of the second of two levels in the first task: stands in for the unknown
+    fold: bool = False  # whether values that differ in case only are one; not in version 1
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -124,8 +111,8 @@ class Categorical:
         """(row, 1) for two levels, else (row, level + 1)."""
         distinct = factor(column)
         other = len(self.levels)
-        place = pc.index_in(distinct.values, value_set=pa.array(self.levels, pa.string()))
-        per_value = pc.fill_null(place, other).to_numpy(zero_copy_only=False).astype(np.int64)
+        place = positions(distinct.values, self.levels, fold=self.fold)
+        per_value = np.where(place < 0, other, place)
         missing = self.levels.index(MISSING) if MISSING in self.levels else other
         codes = distinct.spread(per_value, missing)
         remarks = []
@@ -192,13 +179,15 @@ class Dropped:
 
 
 Column = Numeric | Categorical | Date
-_KINDS: dict[str, type] = {cls.kind: cls for cls in (Numeric, Categorical, Date)}
+KINDS: dict[str, type] = {cls.kind: cls for cls in (Numeric, Categorical, Date)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
     """Columns in order, and the roles of the others; plain JSON when saved.
 
+    >>> import pyarrow as pa
+    >>> from fairsaoml.streams.table.kinds import fit_encoder
     >>> table = pa.table({"age": [20, 30, 40], "job": ["cook", "nurse", "smith"]})
     >>> encoder = fit_encoder(table)
     >>> encoder.features
@@ -212,7 +201,7 @@ class Encoder:
     columns: tuple[Column, ...]
     dropped: tuple[Dropped, ...] = ()
     label: Label | None = None
-    sensitive: tuple[Sensitive, ...] = ()
+    sensitive: tuple[Protected, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -260,17 +249,17 @@ class Encoder:
     def from_json(cls, saved: Mapping[str, Any]) -> "Encoder":
         """What `to_json` wrote."""
         version = saved.get("version") if isinstance(saved, Mapping) else None
-        if version != VERSION:
+        if version not in (1, VERSION):
             raise DataError(
-                f"expected a saved encoder of version {VERSION}, got {version!r}; "
+                f"expected a saved encoder of version 1 or {VERSION}, got {version!r}; "
                 "make the run again with this version of fairsaoml"
             )
         try:
             return cls(
-                columns=tuple(_made(_KINDS[c["kind"]], c) for c in saved["columns"]),
+                columns=tuple(_made(KINDS[c["kind"]], c) for c in saved["columns"]),
                 dropped=tuple(_made(Dropped, column) for column in saved["dropped"]),
                 label=None if saved["label"] is None else _made(Label, saved["label"]),
-                sensitive=tuple(_made(Sensitive, role) for role in saved["sensitive"]),
+                sensitive=tuple(_protected(role) for role in saved["sensitive"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(
@@ -278,152 +267,14 @@ class Encoder:
             ) from error
 
 
-def fit_encoder(
-    frame: Any, *, kinds: Mapping[str, str] | None = None, keep: Collection[str] = ()
-) -> Encoder:
-    """An encoder of every column of a table, fitted on all its rows.
-
-    `kinds` says what a column is where the guess would be wrong: column -> "numeric",
-    "categorical", "date" or "drop". `keep` names columns that stay even if they look like ids or
-    free text.
-    """
-    table = read_table(frame)
-    kinds = dict(kinds or {})
-    need(kinds, table.column_names)
-    for kind in kinds.values():
-        if kind not in (*_KINDS, "drop"):
-            raise ConfigError(f"expected a kind of column, got {kind!r}; {closest(kind, _KINDS)}")
-    fitted = [
-        _fit(name, table[name], kinds.get(name), keep=name in keep) for name in table.column_names
-    ]
-    return Encoder(
-        columns=tuple(column for column in fitted if not isinstance(column, Dropped)),
-        dropped=tuple(column for column in fitted if isinstance(column, Dropped)),
-    )
+def _protected(saved: Mapping[str, Any]) -> Protected:
+    if "parts" not in saved:
+        return _made(Sensitive, saved)
+    parts = tuple(_made(Sensitive, part) for part in saved["parts"])
+    return Crossed(parts=parts, levels=tuple(saved["levels"]))
 
 
-def _fit(name: str, column: Any, kind: str | None, *, keep: bool) -> Column | Dropped:
-    """One column, of the kind asked for or else the kind it looks like."""
-    if kind == "drop":
-        return Dropped(name=name, reason="as asked")
-    if not is_flat(column.type):
-        return Dropped(name=name, reason="not one value per row")
-    column = array(column)
-    distinct = factor(column)
-    if not len(distinct.values):
-        return Dropped(name=name, reason="empty in the first task")
-    if len(distinct.values) == 1 and (distinct.codes >= 0).all():
-        return Dropped(name=name, reason="constant in the first task")
-    guess = kind or _guess(name, column, distinct)
-    if isinstance(guess, Dropped):
-        if not keep:
-            return guess
-        guess = "categorical" if numbers(column).unreadable else "numeric"
-    fit = {"numeric": _fit_numeric, "categorical": _fit_categorical, "date": _fit_date}[guess]
-    return fit(name, column, distinct)
-
-
-def _guess(name: str, column: Any, distinct: Factor) -> str | Dropped:
-    """What a column looks like: a kind, or a reason to leave it out."""
-    if pa.types.is_temporal(column.type) or dates.formats(distinct.values):
-        return "date"
-    if pa.types.is_boolean(column.type) or len(distinct.values) == 1:
-        return "categorical"
-    read = numbers(column)
-    present = int(distinct.counts().sum())
-    codes = pc.any(pc.match_substring_regex(distinct.values, r"^0\d")).as_py()  # as in zip codes
-    if read.unreadable <= (1 - MOSTLY_NUMBERS) * present and not codes:
-        return _guess_number(name, read)
-    return _guess_text(name, distinct)
-
-
-def _guess_number(name: str, read: Numbers) -> str | Dropped:
-    values = read.values[~np.isnan(read.values)]
-    different = len(np.unique(values))
-    if (values != np.round(values)).any():
-        return "numeric"
-    if ID_NAME.search(name):
-        return "categorical" if different <= MAX_CATEGORIES else Dropped(name=name, reason=AN_ID)
-    if different == len(values) >= ENOUGH_ROWS:
-        steps = np.diff(values)
-        if (steps > 0).all() or (steps < 0).all() or np.ptp(values) == different - 1:
-            return Dropped(name=name, reason="a running number")
-    often = different == 2 or ROWS_PER_CODE * different <= len(values)
-    codes = different <= MAX_CODES and often and np.ptp(values) <= CODE_RANGE
-    return "categorical" if codes else "numeric"
-
-
-def _guess_text(name: str, distinct: Factor) -> str | Dropped:
-    rows, different = int(distinct.counts().sum()), len(distinct.values)
-    words = pc.mean(pc.add(pc.count_substring(distinct.values, " "), 1)).as_py()
-    letters = pc.mean(pc.utf8_length(distinct.values)).as_py()
-    mostly_distinct = different > MOSTLY_DISTINCT * rows
-    long = words >= TEXT_WORDS or letters >= TEXT_LENGTH
-    if (mostly_distinct or different > MAX_CATEGORIES) and long:
-        return Dropped(name=name, reason="free text")
-    if mostly_distinct and rows >= ENOUGH_ROWS and different > MAX_CODES:
-        return Dropped(name=name, reason=AN_ID)
-    if ID_NAME.search(name) and (different > MAX_CATEGORIES or different == rows):
-        return Dropped(name=name, reason=AN_ID)
-    return "categorical"
-
-
-def _fit_numeric(name: str, column: Any, distinct: Factor) -> Numeric | Dropped:
-    read = numbers(column).values
-    values = read[~np.isnan(read)]
-    if not values.size:
-        return Dropped(name=name, reason="no numbers in the first task")
-    centred = values - values.mean()
-    square = np.mean(centred**2)
-    unit = None
-    if np.mean(centred**4) > HEAVY_TAIL * square**2:
-        unit = float(np.median(np.abs(values[values != 0])))
-        values = _logarithm(values, unit)
-    return Numeric(
-        name=name,
-        center=float(values.mean()),
-        scale=float(values.std()) or 1.0,
-        unit=unit,
-        flag=bool(np.isnan(read).any()),
-    )
-
-
-def _fit_categorical(name: str, column: Any, distinct: Factor) -> Categorical:
-    counts, texts = distinct.counts(), distinct.values.to_pylist()
-    by_size = sorted(range(len(texts)), key=lambda place: (-counts[place], texts[place]))
-    levels = in_order_of_size([texts[place] for place in by_size[:MAX_CATEGORIES]])
-    if (distinct.codes < 0).any() and MISSING not in levels:
-        levels.append(MISSING)
-    second = distinct.spread(
-        np.array([text == levels[-1] for text in texts]), levels[-1] == MISSING
-    )
-    share = float(second.mean()) if len(levels) == 2 else 0.0
-    return Categorical(name=name, levels=tuple(levels), share=share)
-
-
-def _fit_date(name: str, column: Any, distinct: Factor) -> Date | Dropped:
-    if pa.types.is_time(column.type):
-        format = dates.CLOCK
-    elif pa.types.is_temporal(column.type):
-        format = dates.TYPED
-    else:
-        known = dates.formats(distinct.values)
-        if not known:
-            return Dropped(name=name, reason="no dates that could be read in the first task")
-        format = known[0]
-    read = dates.read(column, format).values
-    seconds = read[~np.isnan(read)]
-    return Date(
-        name=name,
-        format=format,
-        center=float(seconds.mean()),
-        scale=max(float(seconds.std()), dates.YEAR),
-        hours=format == dates.CLOCK or bool((seconds % dates.DAY != 0).any()),
-        flag=bool(np.isnan(read).any()),
-    )
-
-
-def _logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
+def logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
     return values if unit is None else np.sign(values) * np.log1p(np.abs(values) / unit)
 
 

@@ -1,39 +1,57 @@
 """What is fitted on a stream's first task: the encoder with its roles, and notes on its limits."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import rankdata
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.table.clock import Clock
-from fairsaoml.streams.table.columns import factor
-from fairsaoml.streams.table.encoder import Date, Encoder, fit_encoder
-from fairsaoml.streams.table.roles import Roles, fit_label, fit_sensitive
+from fairsaoml.streams.table.columns import factor, is_flat, some
+from fairsaoml.streams.table.encoder import Date, Encoder
+from fairsaoml.streams.table.groups import fit_sensitive
+from fairsaoml.streams.table.kinds import fit_encoder
+from fairsaoml.streams.table.roles import Roles, fit_label
 from fairsaoml.streams.table.survey import MONTH_OR_DAY, ambiguous
 
-__all__ = ["fit_first_task", "restatements"]
+__all__ = ["fit_first_task", "leaks"]
 
 SMALL_START = 30  # a first task of fewer rows is worth a note
 FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
-RESTATES = 0.99  # correlation from which a feature says the same as label or group
+GIVES_AWAY = 0.98  # area under the curve from which one column says what label or group says
+PROTECTED = re.compile(  # words in the name of a column that the law may protect
+    r"sex|gender|race|racial|ethnic\w*|age|birth\w*|dob|religio\w*|disab\w*|nationality|"
+    r"citizen\w*|marital|married|pregnan\w*|veteran|orientation|foreign\w*|colou?r"
+)
 
 
-def fit_first_task(first: Any, roles: Roles, positive: Any) -> tuple[Encoder, tuple[str, ...]]:
+def fit_first_task(
+    first: Any, roles: Roles, positive: Any, time_format: str | None = None
+) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder, label and groups included, from the first task's labelled rows; and notes.
 
     Raises:
         DataError: The label has not two values, an attribute not two groups, or no column is
             left to be an input.
     """
+    for name in (roles.label, *roles.protected, *filter(None, (roles.time, roles.domain))):
+        if not is_flat(kind := first.schema.field(name).type):
+            raise DataError(
+                f"expected texts, numbers or dates in the column {name!r}, got {kind}; "
+                "make it one value per row"
+            )
     label, notes = fit_label(roles.label, first[roles.label], positive)
     table = first.filter(pa.array(label.codes(first[roles.label]) >= 0))
     sensitive = tuple(fit_sensitive(spec, first.column_names, table) for spec in roles.sensitive)
     encoder = fit_encoder(
-        table.select(list(roles.inputs)), keep=roles.inputs if roles.named else ()
+        table.select(list(roles.inputs)),
+        keep=roles.inputs if roles.named else (),
+        time_format=time_format,
     )
     notes = (*notes, *encoder.notes())
     if not encoder.columns:
@@ -42,10 +60,10 @@ def fit_first_task(first: Any, roles: Roles, positive: Any) -> tuple[Encoder, tu
             "name the columns to use"
         )
     encoder = replace(encoder, label=label, sensitive=sensitive)
-    return encoder, (*notes, *_doubts(table, encoder))
+    return encoder, (*notes, *_doubts(table, encoder, time_format))
 
 
-def _doubts(table: Any, encoder: Encoder) -> Iterator[str]:
+def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[str]:
     """Notes on a first task that is a weak base for what is fitted on it."""
     label = encoder.label
     if table.num_rows < SMALL_START:
@@ -54,41 +72,90 @@ def _doubts(table: Any, encoder: Encoder) -> Iterator[str]:
         pair = f"{label.negative!r} and {label.positive!r}"
         yield f"the first task has one label only; {pair} are taken to be the two"
     for role in encoder.sensitive:
-        rows = np.bincount(role.codes(table[role.column])[0], minlength=len(role.levels) + 1)
+        name, grouped = role.attribute.name, role.codes(table)
+        rows = np.bincount(grouped.codes, minlength=len(role.levels) + 1)
         few = [level for code, level in enumerate(role.levels) if rows[code] < FEW_IN_GROUP]
         if few:
+            yield f"{name}: fewer than {FEW_IN_GROUP} rows of the first task in {', '.join(few)}"
+        if grouped.missing:
             yield (
-                f"{role.attribute.name}: fewer than {FEW_IN_GROUP} rows of the first task in "
-                f"{', '.join(few)}"
+                f"{name}: {grouped.missing} of {table.num_rows} rows of the first task have no "
+                "value; such rows are counted apart and are in no constraint"
             )
+    names = [column.name for column in encoder.columns]
+    protected = [name for name in names if PROTECTED.search(" ".join(_words(name)))]
+    if protected:
+        yield (
+            f"used as inputs, though they may be protected: {', '.join(protected)}; "
+            "--sensitive keeps the decisions fair by one, --drop leaves it out"
+        )
+    for name in (*names, *(column for role in encoder.sensitive for column in role.columns)):
+        distinct = factor(table[name])
+        if len(folded := distinct.folded().values) < len(distinct.values):
+            spelled = [text for text in distinct.values.to_pylist() if text not in folded]
+            yield f"column {name!r}: values that differ in case only are one ({some(spelled)})"
     for name in (column.name for column in encoder.columns if isinstance(column, Date)):
-        if set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
+        if time_format is None and set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
             yield ambiguous(name)
 
 
-def restatements(first: Task, encoder: Encoder) -> tuple[str, ...]:
-    """Notes on features that say in the first task what the label or a group says."""
-    if len(first.y) < SMALL_START:
-        return ()
-    targets = {"the label": first.y > 0}
+def _words(name: str) -> list[str]:
+    """The words of a column's name.
+
+    >>> _words("ageAtEntry"), _words("SEX_code")
+    (['age', 'at', 'entry'], ['sex', 'code'])
+    """
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return re.findall(r"[a-z]+", apart.lower())
+
+
+def leaks(first: Task, encoder: Encoder) -> tuple[str, ...]:
+    """Notes on columns that alone say in the first task what the label or a group says."""
+    notes = []
+    targets = {"": first.y > 0}
     for place, role in enumerate(encoder.sensitive):
-        for code, level in enumerate(role.levels):
+        for code, level in enumerate(role.levels[len(role.levels) == 2 :], len(role.levels) == 2):
             targets[f"{role.attribute.name} ({level})"] = first.group[:, place] == code
-    features, notes = _standard(first.x), []
-    for target, values in targets.items():
-        if values.sum() < FEW_IN_GROUP:
+    for group, target in targets.items():
+        if min(target.sum(), (~target).sum()) < FEW_IN_GROUP:
             continue
-        correlation = np.abs(_standard(values[:, None]).T @ features)[0]
-        same = [encoder.features[place] for place in np.flatnonzero(correlation > RESTATES)]
-        if same:
+        same, start = [], 0
+        for column in encoder.columns:
+            stop = start + len(column.features)
+            area = max(_area(_scores(first.x[:, start:stop], target), target))
+            if area > GIVES_AWAY:
+                same.append(f"{column.name} (AUC {area:.3f})")
+            start = stop
+        if same and group:
+            notes.append(f"appears to restate {group}, think of --drop: {', '.join(same)}")
+        elif same:
             notes.append(
-                f"restates {target} in the first task, think of dropping it: {', '.join(same)}"
+                "likely leak, tells the label apart on its own in the first task; --drop it unless "
+                f"it is known before the decision: {', '.join(same)}"
             )
     return tuple(notes)
 
 
-def _standard(values: np.ndarray) -> np.ndarray:
-    """Columns of length one around zero; constant columns are zero."""
-    centred = values.astype(np.float64) - values.mean(axis=0, dtype=np.float64)
-    length = np.sqrt((centred**2).sum(axis=0))
-    return centred / np.where(length > 0, length, 1.0)
+def _scores(features: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Each feature, and the target's share among rows with the same features, from other rows."""
+    _, kind = np.unique(features, axis=0, return_inverse=True)
+    half = np.arange(len(target)) % 2 == 0
+    shares = np.zeros(len(target))
+    for known in (half, ~half):
+        rows = np.bincount(kind[known], minlength=kind.max() + 1)
+        hits = np.bincount(kind[known], weights=target[known], minlength=kind.max() + 1)
+        share = np.where(rows > 0, hits / np.maximum(rows, 1), target.mean())
+        shares[~known] = share[kind[~known]]
+    return np.column_stack([features, shares])
+
+
+def _area(scores: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The area under the curve of each column of scores, whichever way it points.
+
+    >>> _area(np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([True, False])).tolist()
+    [1.0, 0.5]
+    """
+    ranks = rankdata(scores, axis=0)
+    ones, zeros = target.sum(), (~target).sum()
+    area = (ranks[target].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
+    return np.maximum(area, 1 - area)

@@ -5,45 +5,28 @@ later, from the first task (`encoder`), so a text that turns up in a column of n
 to be judged there and not a broken file. Nothing is held that was not asked for.
 """
 
-import codecs
-import csv
-import gzip
-import io
 import os
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from fairsaoml.core.errors import DataError, closest
+from fairsaoml.streams.table.columns import plain
+from fairsaoml.streams.table.text import UNREADABLE, TextTable, damaged
 
-__all__ = ["Source", "join", "look_through", "need", "open_source", "read_table", "to_arrow"]
+__all__ = ["Source", "join", "need", "open_source", "read_table", "to_arrow"]
 
-BLOCK_BYTES = 1 << 20  # one block of CSV text; Arrow reads some twenty ahead
-HEAD_BYTES = 1 << 16  # of a text file, from which header, separator and encoding are told
 BATCH_ROWS = 1 << 16  # one batch of a Parquet file
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
-# What a file begins with when it is not what its name says.
-SIGNATURES = (
-    (b"par1", "a Parquet file", "rename it to end in .parquet"),
-    (b"\x1f\x8b", "a gzip file", "rename it to end in .csv.gz"),
-    (b"pk\x03\x04", "a zip file or spreadsheet", "unpack it, or export the sheet as CSV"),
-    (b"<!doctype", "an HTML page", "download the data itself"),
-    (b"<html", "an HTML page", "download the data itself"),
-    (b"{", "JSON", "convert it to CSV or Parquet"),
-)
-UNREADABLE = (pa.ArrowException, OSError, EOFError, zlib.error)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +38,7 @@ class Source:
     batches: Callable[[Sequence[str]], Iterator[Any]]  # columns -> a pass over Arrow tables
     finite: bool  # whether it may be passed over once before the stream begins
     path: Path | None = None
-    notes: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)  # a pass may add what it met on its way
 
     def holding(self, table: Any) -> "Source":
         """The same source, its rows held in memory."""
@@ -95,16 +78,10 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> Any:
     opened = open_source(source)
     wanted = opened.columns if columns is None else tuple(columns)
     need(wanted, opened.columns)
-    tables = look_through(opened, lambda readable: list(readable.batches(wanted)))
-    return join(tables or [pa.table({name: pa.array([], pa.string()) for name in wanted})])
-
-
-def look_through(source: Source, look: Callable[[Source], T]) -> T:
-    """`look(source)`; a text that proves on the way not to be UTF-8 is begun again as Latin-1."""
-    try:
-        return look(source)
-    except NotUTF8 as error:
-        return look(_of_text(error.path, stray_byte=error.byte))
+    return join(
+        [*opened.batches(wanted)]
+        or [pa.table({name: pa.array([], pa.string()) for name in wanted})]
+    )
 
 
 def need(wanted: Iterable[str], columns: Sequence[str], where: str = "the table") -> None:
@@ -177,7 +154,7 @@ def _arrow_table(frame: Any) -> Any:
         columns = [_arrow_column(wrapped[name]) for name in wrapped.columns]
         frame = pa.table(dict(zip(names, columns, strict=True)))
     _require_distinct(frame.column_names, "the table")
-    return frame
+    return plain(frame)
 
 
 def _arrow_column(series: Any) -> Any:
@@ -251,7 +228,8 @@ def _of_file(path: Path) -> Source:
     if name.endswith(PARQUET_ENDINGS):
         return _of_parquet(path)
     if name.endswith(TEXT_ENDINGS):
-        return _of_text(path)
+        text = TextTable(path)
+        return _file_source(path, text.columns, text.batches, text.notes)
     raise DataError(
         f"expected a file ending in {', '.join((*TEXT_ENDINGS, '.parquet'))}, got {path.name!r}; "
         "rename it to what it is, or convert it"
@@ -270,67 +248,24 @@ def _of_parquet(path: Path) -> Source:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
     except UNREADABLE as error:
-        raise _damaged(path, "a whole Parquet file", error) from error
+        raise damaged(path, "a whole Parquet file", error) from error
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         try:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
-                    yield pa.Table.from_batches([batch]).select(list(columns))
+                    yield plain(pa.Table.from_batches([batch]).select(list(columns)))
         except UNREADABLE as error:
-            raise _damaged(path, "a whole Parquet file", error) from error
+            raise damaged(path, "a whole Parquet file", error) from error
 
     return _file_source(path, names, batches)
-
-
-def _of_text(path: Path, *, stray_byte: int | None = None) -> Source:
-    """A CSV file; `stray_byte` is one that an earlier pass met and that is not UTF-8."""
-    text, encoding, stray = _head(path)
-    if stray_byte is not None:
-        encoding, stray = "latin-1", stray_byte
-    names, lines, delimiter = _header(path, text)
-    notes = []
-    if encoding == "utf-16":
-        notes.append(f"{path.name}: read as UTF-16")
-    if encoding == "latin-1":
-        notes.append(
-            f"{path.name}: not UTF-8 (byte 0x{stray:02x}), so read as Latin-1; "
-            "save it as UTF-8 if names look wrong"
-        )
-    if delimiter not in ",\t":
-        notes.append(f"{path.name}: columns are separated by {delimiter!r}")
-
-    def batches(columns: Sequence[str]) -> Iterator[Any]:
-        try:
-            with _bytes(path) as file:
-                reader = pacsv.open_csv(
-                    _UTF8(path, file) if encoding == "utf8" else file,
-                    read_options=pacsv.ReadOptions(
-                        column_names=names,
-                        skip_rows_after_names=lines,
-                        block_size=BLOCK_BYTES,
-                        use_threads=False,  # no slower here, and half the memory
-                        encoding=encoding,
-                    ),
-                    parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                    convert_options=pacsv.ConvertOptions(
-                        column_types=dict.fromkeys(names, pa.string()),
-                        include_columns=list(columns),
-                    ),
-                )
-                for batch in reader:
-                    yield pa.Table.from_batches([batch])
-        except UNREADABLE as error:
-            raise _damaged(path, f"rows of {len(names)} values", error) from error
-
-    return _file_source(path, names, batches, tuple(notes))
 
 
 def _file_source(
     path: Path,
     names: Sequence[str],
     batches: Callable[[Sequence[str]], Iterator[Any]],
-    notes: tuple[str, ...] = (),
+    notes: list[str] | None = None,
 ) -> Source:
     _require_distinct(names, str(path))
     return Source(
@@ -339,90 +274,8 @@ def _file_source(
         batches=batches,
         finite=True,
         path=path,
-        notes=notes,
+        notes=[] if notes is None else notes,
     )
-
-
-def _damaged(path: Path, expected: str, error: BaseException) -> DataError:
-    got = str(error).splitlines()[0][:200]
-    return DataError(f"expected {expected} in {path}, got: {got}; mend it or download it again")
-
-
-def _bytes(path: Path) -> BinaryIO:
-    zipped = path.name.lower().endswith(".gz")
-    return cast(BinaryIO, gzip.open(path, "rb")) if zipped else path.open("rb")
-
-
-class NotUTF8(DataError):
-    """A byte that no UTF-8 text has, in a file that had looked like one."""
-
-    def __init__(self, path: Path, byte: int) -> None:
-        super().__init__(f"expected UTF-8 in {path}, got byte 0x{byte:02x}; save it as UTF-8")
-        self.path, self.byte = path, byte
-
-
-class _UTF8(io.RawIOBase):
-    """A file on its way to the reader, all its bytes checked: also those of columns not asked for.
-
-    The first pass over a file finds a stray byte, so that it does not end a run half-way.
-    """
-
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path, self.file = path, file
-        self.decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        block = self.file.read(size)
-        try:
-            self.decoder.decode(block, final=not block)
-        except UnicodeDecodeError as error:
-            raise NotUTF8(self.path, error.object[error.start]) from None
-        return block
-
-
-def _head(path: Path) -> tuple[str, str, int]:
-    """The beginning of a text file, its encoding as far as that tells, and the byte that told.
-
-    UTF-8, UTF-16 with its mark, or else Latin-1.
-    """
-    try:
-        with _bytes(path) as file:
-            block = file.read(HEAD_BYTES)
-    except UNREADABLE as error:
-        raise _damaged(path, "a whole gzip file", error) from error
-    for signature, what, remedy in SIGNATURES:
-        if block.lower().startswith(signature):
-            raise DataError(f"expected CSV text in {path}, got {what}; {remedy}")
-    if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return codecs.getincrementaldecoder("utf-16")().decode(block), "utf-16", 0
-    if b"\0" in block:
-        raise DataError(f"expected text in {path}, got binary data; rename it to what it is")
-    try:
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(block), "utf8", 0
-    except UnicodeDecodeError as error:
-        return block.decode("latin-1"), "latin-1", error.object[error.start]
-
-
-def _header(path: Path, head: str) -> tuple[tuple[str, ...], int, str]:
-    """Column names, the number of rows they end at, and what separates them."""
-    if not head.strip():
-        raise DataError(f"expected rows in {path}, got blank lines; write or download it again")
-    delimiter = "\t" if ".tsv" in path.name.lower() else _delimiter(head)
-    rows = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
-    for number, row in enumerate(rows, start=1):
-        if any(value.strip() for value in row):
-            names = (value.strip() or f"column_{place}" for place, value in enumerate(row, 1))
-            return tuple(names), number, delimiter
-    raise DataError(f"expected a line of column names in {path}, got none; add a header")
-
-
-def _delimiter(head: str) -> str:
-    line = next(line for line in head.splitlines() if line.strip())
-    outside_quotes = "".join(line.split('"')[::2])
-    return max(",;\t|", key=outside_quotes.count)  # the comma where none occurs
 
 
 def _require_distinct(names: Sequence[str], where: str) -> None:

@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairsaoml.core.errors import DataError
+from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.clock import Clock, timed
-from fairsaoml.streams.table.columns import checksum, factor
+from fairsaoml.streams.table.columns import checksum, factor, some
 from fairsaoml.streams.table.cutting import Cut, TaskRows, cut
+from fairsaoml.streams.table.dates import require_format
 from fairsaoml.streams.table.encoder import Encoder
-from fairsaoml.streams.table.fitting import fit_first_task, restatements
+from fairsaoml.streams.table.fitting import fit_first_task, leaks
 from fairsaoml.streams.table.reading import open_source
 from fairsaoml.streams.table.roles import Roles, names_of
 from fairsaoml.streams.table.survey import survey
@@ -50,6 +51,8 @@ def stream_from_table(
     domain: str | None = None,
     drop: Sequence[str] = (),
     columns: Sequence[str] = (),
+    time_format: str | None = None,
+    favourable: str | bool = "yes",
     name: str | None = None,
     encoder: Mapping[str, Any] | None = None,
 ) -> Stream:
@@ -59,7 +62,8 @@ def stream_from_table(
         source: A path (.csv, .tsv, either .gz, .parquet), a dataframe (pandas, polars, pyarrow),
             an iterator of dataframes, or a function that returns a fresh one.
         label: The column to predict, of two values.
-        sensitive: Columns, or "COL=VALUE" for one value against the rest.
+        sensitive: Columns; "COL=VALUE" is one value against the rest, "COL>40" two ranges,
+            "COL:18,30,50" four, and "A*B" every pair of two.
         positive: The label's positive value; by default the usual word, else the greater value.
         time: The column that orders the rows.
         tasks: Cut into so many tasks of equal size.
@@ -68,6 +72,8 @@ def stream_from_table(
         domain: The column that names a task's domain.
         drop: Columns that are no inputs.
         columns: The inputs, if not all other columns.
+        time_format: How dates are written, such as "day/month/year" or "%d.%m.%Y".
+        favourable: "no" if a positive decision is bad for a person; only words depend on it.
         name: The stream's name, by default that of the file.
         encoder: A saved `Stream.encoder`, used as it is instead of fitting one: how a run is
             resumed.
@@ -86,22 +92,28 @@ def stream_from_table(
     ([0.0, 1.0, 1.0, 0.0], [1, 0, 0, 1])
     """
     cutting = Cut.asked(tasks=tasks, every=every, rows=rows, time=time)
+    if time_format is not None:
+        require_format(time_format)
+    favourable = _yes_or_no(favourable)
     opened = open_source(source)
     roles = Roles.asked(opened.columns, label, sensitive, time, domain, drop, columns)
-    surveyed = survey(opened, roles, cutting.every)
-    cutting = cutting.for_length(surveyed.rows)
+    surveyed = survey(opened, roles, cutting, time_format)
+    cutting, clock = surveyed.cutting, surveyed.clock
 
-    clock = surveyed.clock
     batches = surveyed.source.batches(roles.columns)
     if clock is None and time is not None:  # an iterator: its first rows tell
         head = next((table for table in batches if table.num_rows), None)
         batches = batches if head is None else chain([head], batches)
-        clock = None if head is None else Clock.of(time, head[time])
+        clock = None if head is None else Clock.readings(time, head[time], time_format)[0]
     begun = cut(timed(batches, clock), cutting.numbering(clock))
     first = next(begun, None)
     if first is None:
         raise DataError("expected at least two rows, got none; give more rows to learn from")
-    fitted, notes = _fitted(first.table, roles, positive, encoder)
+    if encoder is None:
+        fitted, notes = fit_first_task(first.table, roles, positive, time_format)
+    else:
+        fitted = Encoder.from_json(encoder)
+        notes = fitted.notes()
     if fitted.label is not None:
         fitted.label.check(surveyed.labels)
     waiting = [chain([first], begun)]  # the pass that fitting began is the first one's to finish
@@ -112,6 +124,7 @@ def stream_from_table(
         again = timed(surveyed.source.batches(roles.columns), clock)
         return encoded_tasks(cut(again, cutting.numbering(clock)), fitted, domain, clock)
 
+    first_task = next(encoded_tasks(iter([first]), fitted))
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
@@ -129,15 +142,18 @@ def stream_from_table(
             "domain": domain,
             "drop": names_of(drop),
             "columns": names_of(columns),
+            "time_format": time_format,
+            "favourable": favourable,
             "name": name,
         },
         encoder=fitted.to_json(),
         first_task=checksum(first.table),
+        base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
         notes=(
             *surveyed.source.notes,
             *surveyed.notes,
             *notes,
-            *restatements(next(encoded_tasks(iter([first]), fitted)), fitted),
+            *leaks(first_task, fitted),
         ),
     )
 
@@ -154,14 +170,15 @@ def encode_rows(encoder: Mapping[str, Any], frame: Any) -> tuple[np.ndarray, tup
     return x, tuple(str(remark) for remark in remarks)
 
 
-def _fitted(
-    first: Any, roles: Roles, positive: Any, saved: Mapping[str, Any] | None
-) -> tuple[Encoder, tuple[str, ...]]:
-    """The saved encoder or, where there is none, one fitted on the first task; and notes."""
-    if saved is None:
-        return fit_first_task(first, roles, positive)
-    encoder = Encoder.from_json(saved)
-    return encoder, encoder.notes()
+def _yes_or_no(favourable: Any) -> str:
+    words = {True: "yes", False: "no"}
+    word = words.get(favourable, favourable) if isinstance(favourable, bool) else favourable
+    if word not in ("yes", "no"):
+        raise ConfigError(
+            f"favourable must be yes or no, got {favourable!r}; "
+            "say whether a positive decision is good for a person"
+        )
+    return word
 
 
 def encoded_tasks(
@@ -191,12 +208,17 @@ def encoded_tasks(
         if (y < 0).any():
             warnings.append(f"{int((y < 0).sum())} rows without a label were left out")
             table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
-        groups = []
-        for role in encoder.sensitive:
-            codes, strange = role.codes(table[role.column])
-            groups.append(codes)
-            if strange:
-                warnings.append(_unseen(role.attribute.name, codes, len(role.levels), strange))
+        grouped = [role.codes(table) for role in encoder.sensitive]
+        for role, (codes, missing, strange) in zip(encoder.sensitive, grouped, strict=True):
+            attribute = role.attribute.name
+            if missing:
+                warnings.append(f"{attribute}: {missing} rows without a value, counted apart")
+            new = int((codes == len(role.levels)).sum()) - missing
+            if strange and new > 0:
+                warnings.append(
+                    f"{attribute}: {new} rows in groups the first task had not ({some(strange)}), "
+                    "counted apart"
+                )
         x, remarks = encoder.encode(table)
         warnings += [str(r) for r in remarks if (r.column, r.what) not in told]
         told |= {(remark.column, remark.what) for remark in remarks}
@@ -207,17 +229,11 @@ def encoded_tasks(
         yield Task(
             x=x,
             y=y.astype(np.float32),
-            group=np.stack(groups, axis=1),
+            group=np.stack([one.codes for one in grouped], axis=1),
             domain=name,
             warnings=tuple(warnings),
             period=period,
         )
-
-
-def _unseen(name: str, codes: np.ndarray, unseen: int, strange: Sequence[str]) -> str:
-    some = ", ".join(repr(value) for value in strange[:3])
-    rows = int((codes == unseen).sum())
-    return f"{name}: {rows} rows in groups the first task had not ({some}), counted as unseen"
 
 
 def _domain(table: Any, column: str | None) -> tuple[str, int]:

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.streams.table.clock import Clock, OutOfOrder, TimedRows, Timeline
+from fairsaoml.streams.table.clock import Clock, OutOfOrder, TimedRows, Timeline, Unreadable
 from fairsaoml.streams.table.columns import factor
-from fairsaoml.streams.table.cutting import ByTime, Every
-from fairsaoml.streams.table.reading import Source, join, look_through
+from fairsaoml.streams.table.cutting import ByTime, Cut, Every
+from fairsaoml.streams.table.reading import Source, join
 from fairsaoml.streams.table.roles import Roles
 
 __all__ = ["MONTH_OR_DAY", "Survey", "ambiguous", "survey"]
@@ -30,110 +30,127 @@ class Survey:
     """What is known of a table before its first task is read; of an iterator, nothing."""
 
     source: Source  # in order of time
+    cutting: Cut
     clock: Clock | None = None
-    rows: int | None = None
     windows: int | None = None  # calendar windows that have rows, if the table is cut by them
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def survey(source: Source, roles: Roles, every: Every | None) -> Survey:
+def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None = None) -> Survey:
     """Look through a table once; one that may never end is left alone.
+
+    How its times are read is decided on the rows of the first task, or by `time_format`.
 
     Raises:
         DataError: The table cannot be read to its end, has fewer than two rows, or is out of
             order and too large to be sorted.
     """
     if not source.finite:
-        return Survey(source=source)
-    return look_through(source, lambda opened: _survey(opened, roles, every))
-
-
-class _Reading:
-    """The rows as one clock tells their times: in order or not, and in how many windows."""
-
-    def __init__(self, clock: Clock, every: Every | None) -> None:
-        self.clock, self.timeline = clock, Timeline(clock)
-        self.numbering = None if every is None else ByTime(every, clock)
-        self.windows, self.last_window = 0, -1
-        self.disorder: OutOfOrder | None = None
-
-    def add(self, table: Any) -> None:
-        """Take in the next batch; after the first row out of order nothing more is asked."""
-        if self.disorder is not None:
-            return
-        try:
-            seconds = self.timeline.seconds(table)
-        except OutOfOrder as error:
-            self.disorder = error.with_traceback(None)  # which would hold on to the batch
-            return
-        if self.numbering is not None:
-            windows = self.numbering(TimedRows(table, seconds))
-            self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
-            self.last_window = int(windows[-1])
-
-
-def _survey(source: Source, roles: Roles, every: Every | None) -> Survey:
+        return Survey(source=source, cutting=cutting.for_length(None))
     narrow = [roles.label] if roles.time is None else [roles.label, roles.time]
     rows, labels = 0, dict[str, None]()
     readings: list[_Reading] = []
     for table in source.batches(narrow):
         if not table.num_rows:
             continue
-        rows += table.num_rows
         if len(labels) < MANY_LABELS:
             labels |= dict.fromkeys(factor(table[roles.label]).values.to_pylist())
         if roles.time is not None:
-            clocks = _clocks(roles.time, table[roles.time], [r.clock for r in readings])
-            readings = readings or [_Reading(clock, every) for clock in clocks]
-            readings = [reading for reading in readings if reading.clock in clocks]
+            readings = readings or [
+                _Reading(clock, cutting.every)
+                for clock in Clock.readings(roles.time, table[roles.time], time_format)
+            ]
             for reading in readings:
-                reading.add(table)
+                reading.add(table, rows)
+        rows += table.num_rows
     if rows < 2:
         raise DataError(
             f"expected at least two rows, got {rows or 'none'}; give more rows to learn from"
         )
-    if not readings or roles.time is None:
-        return Survey(source=source, rows=rows, labels=tuple(labels))
-    reading = readings[0]
-    notes = [ambiguous(roles.time)] if len(readings) > 1 else []
+    cutting = cutting.for_length(rows)
+    if roles.time is None:
+        return Survey(source=source, cutting=cutting, labels=tuple(labels))
+    reading, notes = _chosen(readings, cutting.first_rows())
     if reading.disorder is not None:
         if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
             raise reading.disorder
         source = _in_order(source, roles, reading.clock)
-        notes.append(f"rows were not in order of {roles.time!r}; they have been sorted")
-        reading = _Reading(reading.clock, every)
+        notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
+        reading = _Reading(reading.clock, cutting.every)
         for table in source.batches([roles.time]):
-            reading.add(table)
+            reading.add(table, 0)
     return Survey(
         source=source,
+        cutting=cutting,
         clock=reading.clock,
-        rows=rows,
-        windows=None if every is None else reading.windows,
+        windows=None if cutting.every is None else reading.windows,
         labels=tuple(labels),
-        notes=tuple(notes),
+        notes=notes,
     )
 
 
-def _clocks(name: str, column: Any, before: list[Clock]) -> list[Clock]:
-    """The ways to read a time column that are left after one more batch, the likeliest first.
+class _Reading:
+    """The rows as one clock tells their times: readable, in order, and in how many windows."""
 
-    There are two as long as every date may begin with the day or with the month.
+    def __init__(self, clock: Clock, every: Every | None) -> None:
+        self.clock, self.timeline = clock, Timeline(clock)
+        self.numbering = None if every is None else ByTime(every, clock)
+        self.windows, self.last_window, self.first_window_rows = 0, -1, 0
+        self.disorder: OutOfOrder | None = None
+        self.broken: DataError | None = None
+
+    def add(self, table: Any, before: int) -> None:
+        """Take in the next batch, which comes after so many rows."""
+        if self.broken is not None:
+            return
+        try:
+            if self.disorder is not None:  # nothing more is asked than whether it can be read
+                self.clock.seconds(table, before)
+                return
+            seconds = self.timeline.seconds(table)
+            rows = TimedRows(table, seconds)
+            windows = None if self.numbering is None else self.numbering(rows)
+        except OutOfOrder as error:
+            self.disorder = error.with_traceback(None)  # which would hold on to the batch
+            return
+        except DataError as error:
+            self.broken = error.with_traceback(None)
+            return
+        if windows is not None:
+            self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
+            self.last_window = int(windows[-1])
+            self.first_window_rows += int(np.count_nonzero(windows == 0))
+
+
+def _chosen(readings: list[_Reading], first_rows: int | None) -> tuple[_Reading, tuple[str, ...]]:
+    """The likeliest way to read every time of the first task, and a note where there are two.
+
+    A later row that it cannot read is refused, not a reason to read all the others differently.
     """
-    if len(before) == 1:
-        return before
-    candidates = Clock.candidates(column)
-    if before:
-        return [clock for clock in before if clock.format in candidates] or before[:1]
-    clock = Clock.of(name, column)
-    if clock.format not in MONTH_OR_DAY or not candidates:
-        return [clock]
-    return [Clock(column=name, format=format) for format in candidates if format in MONTH_OR_DAY]
+
+    def fits(reading: _Reading) -> bool:
+        rows = reading.first_window_rows if first_rows is None else first_rows
+        return reading.broken is None or getattr(reading.broken, "row", 0) > max(rows, 1)
+
+    left = [reading for reading in readings if fits(reading)]
+    reading = (left or readings)[0]
+    if isinstance(broken := reading.broken, Unreadable):
+        others = [other.clock.format for other in readings if other.broken is None]
+        advice = f", or say --time-format {others[0]}" if others else ""
+        raise Unreadable(broken.clock, broken.row, broken.got, advice)
+    if broken is not None:
+        raise broken
+    names = {reading.clock.format for reading in left}
+    return reading, (ambiguous(reading.clock.column),) if names >= MONTH_OR_DAY else ()
 
 
 def ambiguous(column: str) -> str:
     """The note on dates that may be read in two ways."""
-    return f"dates in {column!r} may begin with the day or the month; the month is taken"
+    return (
+        f"dates in {column!r} may begin with the day or the month; the month is taken "
+        "(--time-format day/month/year says otherwise)"
+    )
 
 
 def _in_order(source: Source, roles: Roles, clock: Clock) -> Source:

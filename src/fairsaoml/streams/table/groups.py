@@ -1,0 +1,290 @@
+"""Protected groups: the levels of a column, one value against the rest, ranges, intersections.
+
+A person asks for them in one word, such as `race`, `race=black`, `age>40`, `age:18,30,50` or
+`sex*age>40`. Which levels there are is decided on the first task. A row without a value, or of a
+level that the first task had not, is in the slot after the last level: counted apart, in no
+constraint and in no ratio.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.core.types import Attribute
+from fairsaoml.streams.table.columns import canonical, factor, numbers, positions, some
+
+__all__ = [
+    "Crossed",
+    "Grouped",
+    "Protected",
+    "Sensitive",
+    "columns_of",
+    "fit_levels",
+    "fit_sensitive",
+    "in_order_of_size",
+]
+
+MISSING = "missing"  # what saved encoders of version 1 call the level of rows without a value
+MAX_LEVELS = 12  # groups of one attribute; each brings its own constraints
+MOSTLY = 0.5  # a sensitive column missing more than this tells nothing of fairness
+CROSS, JOINED = "*", " & "  # as typed, and in a level's name
+_THRESHOLD = re.compile(r"(.+?)(>=|<=|>|<)([^<>=]+)")
+_RANGES = re.compile(r"(.+)(:)([^:]+)")
+_VALUE = re.compile(r"([^=]+)(=)(.*)", re.DOTALL)
+
+
+class Grouped(NamedTuple):
+    """Rows by group."""
+
+    codes: np.ndarray  # (row,) int32 position among the levels; their number where not known
+    missing: int  # rows without a value
+    strange: tuple[str, ...]  # values that the first task had not
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitive:
+    """One attribute of one column: its levels, one value against the rest, or ranges."""
+
+    column: str
+    levels: tuple[str, ...]
+    value: str | None = None  # set for "COL=VALUE"
+    cuts: tuple[float, ...] = ()  # set for ranges: code i is what lies between cuts i - 1 and i
+    above: bool = False  # whether a number equal to a cut lies below it, as in "age>40"
+    fold: bool = False  # whether values that differ in case only are one; not in old encoders
+    range: str | None = None  # how a range was asked for, such as "age>40"
+
+    @property
+    def attribute(self) -> Attribute:
+        """How learners and reports see it."""
+        plain = self.column if self.value is None else f"{self.column}={self.value}"
+        name = self.range or plain
+        return Attribute(name=name, levels=self.levels)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's columns that it reads."""
+        return (self.column,)
+
+    def codes(self, table: Any) -> Grouped:
+        """Each row's group.
+
+        >>> sex = Sensitive(column="sex", levels=("F", "M"))
+        >>> sex.codes(pa.table({"sex": ["M", "F", "X", None]}))
+        Grouped(codes=array([1, 0, 2, 2], dtype=int32), missing=1, strange=('X',))
+        """
+        column, unknown = table[self.column], len(self.levels)
+        if self.cuts:
+            values = numbers(column).values
+            codes = np.searchsorted(self.cuts, values, side="left" if self.above else "right")
+            absent = np.isnan(values)
+            codes = np.where(absent, unknown, codes).astype(np.int32)
+            return Grouped(codes, int(absent.sum()), ())
+        distinct = factor(column)
+        missing = int((distinct.codes < 0).sum())
+        known = self.levels if self.value is None else (self.value,)
+        place = positions(distinct.values, known, fold=self.fold)
+        if self.value is not None:
+            codes = distinct.spread((place == 0).astype(np.int64), unknown)
+            return Grouped(codes.astype(np.int32), missing, ())
+        # Only encoders of version 1 have such a level: there a gap was a group of its own.
+        gap = self.levels.index(MISSING) if MISSING in self.levels else unknown
+        codes = distinct.spread(np.where(place < 0, unknown, place), gap).astype(np.int32)
+        strange = distinct.values.filter(pa.array(place < 0)).to_pylist()
+        return Grouped(codes, missing if gap == unknown else 0, tuple(strange))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossed:
+    """An intersection: who is a and b. Pairs that the first task had not are not known."""
+
+    parts: tuple[Sensitive, ...]
+    levels: tuple[str, ...]
+
+    @property
+    def attribute(self) -> Attribute:
+        """How learners and reports see it."""
+        names = (part.attribute.name for part in self.parts)
+        return Attribute(name=CROSS.join(names), levels=self.levels)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's columns that it reads."""
+        return tuple(dict.fromkeys(part.column for part in self.parts))
+
+    def codes(self, table: Any) -> Grouped:
+        """Each row's group."""
+        grouped = [part.codes(table) for part in self.parts]
+        # Every pair there may be, in order, with "" for what is not known of a part.
+        pairs = [
+            JOINED.join(pair) if all(pair) else ""
+            for pair in product(*((*part.levels, "") for part in self.parts))
+        ]
+        place = {level: code for code, level in enumerate(self.levels)}
+        code_of = np.array([place.get(pair, len(self.levels)) for pair in pairs], np.int32)
+        shape = [len(part.levels) + 1 for part in self.parts]
+        pair_of = np.ravel_multi_index([one.codes for one in grouped], shape)
+        new = [pairs[number] for number in np.unique(pair_of) if pairs[number] not in place]
+        return Grouped(
+            codes=code_of[pair_of],
+            missing=max(one.missing for one in grouped),
+            strange=(*(value for one in grouped for value in one.strange), *filter(None, new)),
+        )
+
+
+Protected = Sensitive | Crossed
+
+
+def columns_of(spec: str, columns: Sequence[str]) -> list[str]:
+    """The columns that a spec such as `sex*age>40` speaks of, known or not.
+
+    >>> columns_of("sex*age>40", ["sex", "age"]), columns_of("a=b", ["a=b"])
+    (['sex', 'age'], ['a=b'])
+    """
+    return [_parsed(part, columns)[0] for part in _parts(spec, columns)]
+
+
+def fit_sensitive(spec: str, columns: Sequence[str], table: Any) -> Protected:
+    """The groups of one spec, from the first task.
+
+    Raises:
+        ConfigError: A range that is none.
+        DataError: Fewer than two groups, more than `MAX_LEVELS`, or mostly no values.
+
+    >>> fit_sensitive("race=b", ["race"], pa.table({"race": ["b", "w", "a"]})).levels
+    ('not b', 'b')
+    >>> fit_sensitive("age:30,50", ["age"], pa.table({"age": [20, 30, 60]})).levels
+    ('below 30', '30 to 50', '50 and above')
+    """
+    parts = tuple(_fit(part, columns, table) for part in _parts(spec, columns))
+    if len(parts) == 1:
+        return parts[0]
+    levels = [JOINED.join(pair) for pair in product(*(part.levels for part in parts))]
+    rows = np.bincount(
+        Crossed(parts=parts, levels=tuple(levels)).codes(table).codes, minlength=len(levels)
+    )
+    seen = tuple(level for level, count in zip(levels, rows, strict=False) if count)
+    return Crossed(parts=parts, levels=_countable(spec, seen))
+
+
+def _parts(spec: str, columns: Sequence[str]) -> list[str]:
+    return [spec] if spec in columns else spec.split(CROSS)
+
+
+def _parsed(spec: str, columns: Sequence[str]) -> tuple[str, str, str]:
+    """Column, sign and the rest; a column may itself contain the sign."""
+    if spec in columns:
+        return spec, "", ""
+    readings = [
+        (match[1], match[2], match[3])
+        for match in (pattern.fullmatch(spec) for pattern in (_THRESHOLD, _RANGES, _VALUE))
+        if match
+    ]
+    known = [reading for reading in readings if reading[0] in columns]
+    return next(iter(known or readings), (spec, "", ""))
+
+
+def _fit(spec: str, columns: Sequence[str], table: Any) -> Sensitive:
+    name, sign, rest = _parsed(spec, columns)
+    if sign in ("", "="):
+        return fit_levels(name, table[name], rest if sign else None)
+    cuts = _cuts(spec, rest)
+    above = sign in (">", "<=")  # the number itself is on the lower side
+    if sign == ":":
+        between = [f"{low:g} to {high:g}" for low, high in pairwise(cuts)]
+        levels = [f"below {cuts[0]:g}", *between, f"{cuts[-1]:g} and above"]
+    else:
+        levels = [f"{'<=' if above else '<'}{cuts[0]:g}", f"{'>' if above else '>='}{cuts[0]:g}"]
+    fitted = Sensitive(
+        column=name,
+        levels=_countable(spec, levels),
+        cuts=tuple(cuts),
+        above=above,
+        range=spec.replace(" ", ""),
+    )
+    grouped = fitted.codes(table)
+    _require_values(name, grouped.missing, table.num_rows)
+    seen = [level for code, level in enumerate(levels) if (grouped.codes == code).any()]
+    if len(seen) < 2:
+        raise _one_group(spec, seen)
+    return fitted
+
+
+def _cuts(spec: str, text: str) -> list[float]:
+    try:
+        cuts = [float(part) for part in text.split(",")]
+    except ValueError:
+        cuts = []
+    if not cuts or not all(map(math.isfinite, cuts)) or sorted(set(cuts)) != cuts:
+        raise ConfigError(
+            f"expected rising numbers in the sensitive range {spec!r}, got {text!r}; "
+            "write for example age>40 or age:18,30,50"
+        )
+    return cuts
+
+
+def fit_levels(name: str, column: Any, value: str | None = None) -> Sensitive:
+    """The levels of a column, or one value against the rest, from the first task."""
+    distinct = factor(column).folded()
+    _require_values(name, int((distinct.codes < 0).sum()), len(distinct.codes))
+    values = in_order_of_size(distinct.values.to_pylist())
+    values = [level for level in values if level != MISSING]  # the word for what it says
+    if value is not None:
+        value = canonical(pa.array([value])).to_pylist()[0] or value
+        same = [level for level in values if level.lower() == value.lower()]
+        if not same:
+            raise DataError(
+                f"expected {value!r} among the values of the sensitive column {name!r}, "
+                f"got {some(values)} in the first task; {closest(value, values)}"
+            )
+        if len(values) == 1:
+            raise _one_group(name, values)
+        levels = (f"not {same[0]}", same[0])
+        return Sensitive(column=name, levels=levels, value=same[0], fold=True)
+    return Sensitive(column=name, levels=_countable(name, values), fold=True)
+
+
+def _require_values(name: str, missing: int, rows: int) -> None:
+    if missing > MOSTLY * rows:
+        raise DataError(
+            f"expected groups in the sensitive column {name!r}, got {missing} of {rows} rows of "
+            "the first task without a value; fill them in or choose another column"
+        )
+
+
+def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
+    """The levels, if they are two or more and not too many."""
+    if len(levels) < 2:
+        raise _one_group(name, levels)
+    if len(levels) > MAX_LEVELS:
+        raise DataError(
+            f"expected at most {MAX_LEVELS} groups in the sensitive column {name!r}, got "
+            f"{len(levels)} ({some(levels)}) in the first task; group its values first, name one "
+            f"({name}={levels[0]}), or cut numbers into ranges ({name}:18,30,50)"
+        )
+    return tuple(levels)
+
+
+def _one_group(name: str, values: Sequence[str]) -> DataError:
+    return DataError(
+        f"expected two or more groups in the sensitive column {name!r}, got one "
+        f"({some(values)}) in the first task; make the tasks larger or choose another column"
+    )
+
+
+def in_order_of_size(values: Sequence[str]) -> list[str]:
+    """Numbers by size, anything else by text.
+
+    >>> in_order_of_size(["10", "9"]), in_order_of_size(["b", "10", "a"])
+    (['9', '10'], ['10', 'a', 'b'])
+    """
+    try:
+        return sorted(values, key=float)
+    except ValueError:
+        return sorted(values)

@@ -1,0 +1,235 @@
+"""What each column of the first task is: a number, a category, a date, or nothing to learn from.
+
+A column whose values vary wildly (kurtosis above 10) is read in logarithms before it is scaled.
+Scales are those of the bulk of the values: a few wild cells move them little. Ids, running numbers,
+free text and constants say nothing about the next row and are left out. Limits: a first task of a
+few rows gives poor scales; what looks like an id is judged by name and by how many values differ,
+so a wrong guess is mended with `kinds`, or by the user with `columns`.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.streams.table import dates
+from fairsaoml.streams.table.columns import Factor, Numbers, array, factor, is_flat, numbers
+from fairsaoml.streams.table.encoder import (
+    KINDS,
+    MAX_CATEGORIES,
+    Categorical,
+    Column,
+    Date,
+    Dropped,
+    Encoder,
+    Numeric,
+    logarithm,
+)
+from fairsaoml.streams.table.groups import MISSING, in_order_of_size
+from fairsaoml.streams.table.reading import need, read_table
+
+__all__ = ["fit_encoder"]
+
+MAX_CODES = 8  # whole numbers of so few values are read as categories ...
+ROWS_PER_CODE = 10  # ... if the first task shows each of them often enough
+CODE_RANGE = 16  # ... and they lie close together: 0, 7688 and 99999 are amounts
+HEAVY_TAIL = 10.0  # kurtosis (normal: 3, exponential: 9) from which logarithms are taken
+MOSTLY_NUMBERS = 0.9  # a text column with more numbers than this is a column of numbers
+ENOUGH_ROWS = 20  # fewer rows say nothing about whether values repeat
+MOSTLY_DISTINCT = 0.5  # more distinct values than this share of the rows: an id, a name, free text
+TEXT_WORDS, TEXT_LENGTH = 4.0, 40.0  # mean words or letters from which a value is free text
+AN_ID = "an id or a name, different in nearly every row"
+ID_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|ssn)$|[a-z]I[dD]$", re.ASCII)
+TAIL = 0.05  # on either side; what lies between says how wide a column is
+MOSTLY_ONE = 5.0  # how many medians of the others' distances stand for the width, where it is 0
+FENCE = 2.0  # values further than so many of these widths beyond it are wild
+
+
+def fit_encoder(
+    frame: Any,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    keep: Collection[str] = (),
+    time_format: str | None = None,
+) -> Encoder:
+    """An encoder of every column of a table, fitted on all its rows.
+
+    `kinds` says what a column is where the guess would be wrong: column -> "numeric",
+    "categorical", "date" or "drop". `keep` names columns that stay even if they look like ids or
+    free text. `time_format` is preferred for the dates that it reads.
+    """
+    table = read_table(frame)
+    kinds = dict(kinds or {})
+    need(kinds, table.column_names)
+    for kind in kinds.values():
+        if kind not in (*KINDS, "drop"):
+            raise ConfigError(f"expected a kind of column, got {kind!r}; {closest(kind, KINDS)}")
+    fitted = [
+        _fit(name, table[name], kinds.get(name), time_format, keep=name in keep)
+        for name in table.column_names
+    ]
+    return Encoder(
+        columns=tuple(column for column in fitted if not isinstance(column, Dropped)),
+        dropped=tuple(column for column in fitted if isinstance(column, Dropped)),
+    )
+
+
+def _fit(
+    name: str, column: Any, kind: str | None, time_format: str | None, *, keep: bool
+) -> Column | Dropped:
+    """One column, of the kind asked for or else the kind it looks like."""
+    if kind == "drop":
+        return Dropped(name=name, reason="as asked")
+    if not is_flat(column.type):
+        return Dropped(name=name, reason="not one value per row")
+    column = array(column)
+    distinct = factor(column).folded()
+    if not len(distinct.values):
+        return Dropped(name=name, reason="empty in the first task")
+    if len(distinct.values) == 1 and (distinct.codes >= 0).all():
+        return Dropped(name=name, reason="constant in the first task")
+    formats = (
+        () if pa.types.is_temporal(column.type) else dates.formats(distinct.values, time_format)
+    )
+    guess = kind or _guess(name, column, distinct, formats)
+    if isinstance(guess, Dropped):
+        if not keep:
+            return guess
+        guess = "categorical" if numbers(column).unreadable else "numeric"
+    if guess == "date":
+        return _fit_date(name, column, formats)
+    return {"numeric": _fit_numeric, "categorical": _fit_categorical}[guess](name, column, distinct)
+
+
+def _guess(name: str, column: Any, distinct: Factor, formats: tuple[str, ...]) -> str | Dropped:
+    """What a column looks like: a kind, or a reason to leave it out."""
+    if pa.types.is_temporal(column.type) or formats:
+        return "date"
+    if pa.types.is_boolean(column.type) or len(distinct.values) == 1:
+        return "categorical"
+    read = numbers(column)
+    present = int(distinct.counts().sum())
+    codes = pc.any(pc.match_substring_regex(distinct.values, r"^0\d")).as_py()  # as in zip codes
+    strange = read.unreadable - read.infinite  # an infinity is a number, though of no use
+    if strange <= (1 - MOSTLY_NUMBERS) * present and read.infinite < present and not codes:
+        return _guess_number(name, read)
+    return _guess_text(name, distinct)
+
+
+def _guess_number(name: str, read: Numbers) -> str | Dropped:
+    values = read.values[~np.isnan(read.values)]
+    different = len(np.unique(values))
+    if (values != np.round(values)).any():
+        return "numeric"
+    if ID_NAME.search(name):
+        return "categorical" if different <= MAX_CATEGORIES else Dropped(name=name, reason=AN_ID)
+    if different == len(values) >= ENOUGH_ROWS:
+        steps = np.diff(values)
+        if (steps > 0).all() or (steps < 0).all() or np.ptp(values) == different - 1:
+            return Dropped(name=name, reason="a running number")
+    often = different == 2 or ROWS_PER_CODE * different <= len(values)
+    codes = different <= MAX_CODES and often and np.ptp(values) <= CODE_RANGE
+    return "categorical" if codes else "numeric"
+
+
+def _guess_text(name: str, distinct: Factor) -> str | Dropped:
+    rows, different = int(distinct.counts().sum()), len(distinct.values)
+    words = pc.mean(pc.add(pc.count_substring(distinct.values, " "), 1)).as_py()
+    letters = pc.mean(pc.utf8_length(distinct.values)).as_py()
+    mostly_distinct = different > MOSTLY_DISTINCT * rows
+    long = words >= TEXT_WORDS or letters >= TEXT_LENGTH
+    if (mostly_distinct or different > MAX_CATEGORIES) and long:
+        return Dropped(name=name, reason="free text")
+    if mostly_distinct and rows >= ENOUGH_ROWS and different > MAX_CODES:
+        return Dropped(name=name, reason=AN_ID)
+    if ID_NAME.search(name) and (different > MAX_CATEGORIES or different == rows):
+        return Dropped(name=name, reason=AN_ID)
+    return "categorical"
+
+
+def _fit_numeric(name: str, column: Any, distinct: Factor) -> Numeric | Dropped:
+    read = numbers(column).values
+    values = read[~np.isnan(read)]
+    if not values.size:
+        return Dropped(name=name, reason="no numbers in the first task")
+    unit = None
+    if _kurtosis(values) > HEAVY_TAIL:
+        unit = float(np.median(np.abs(values[values != 0])))
+        values = logarithm(values, unit)
+    center, scale = _location(values)
+    return Numeric(
+        name=name, center=center, scale=scale, unit=unit, flag=bool(np.isnan(read).any())
+    )
+
+
+def _kurtosis(values: np.ndarray) -> float:
+    """Of whatever size: 1e308 to the fourth power is no number."""
+    centred = values / np.abs(values).max() if values.any() else values
+    centred = centred - centred.mean()
+    square = np.mean(centred**2)
+    return float(np.mean(centred**4) / square**2) if square > 0 else 0.0
+
+
+def _location(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation of the values within fences: a few wild ones move neither.
+
+    The fences stand two spreads beyond the middle 90 %, at some eight standard deviations of a
+    normal column. Of a column that is mostly one value, the spread is that of the others.
+
+    >>> [round(part, 2) for part in _location(np.array([1.0, 2.0, 3.0] * 10 + [1e30]))]
+    [2.16, 1.19]
+    """
+    unit = float(np.abs(values).max()) or 1.0
+    if np.ptp(values / unit) == 0:
+        return float(values[0]), 1.0
+    middle = np.median(values)
+    others = values[values != middle]
+    # Halves, so that no sum overflows; the inner neighbour, so that one value in twenty is outside.
+    low = np.quantile(values / 2, TAIL, method="higher")
+    high = np.quantile(values / 2, 1 - TAIL, method="lower")
+    spread = high - low
+    if spread <= 0:
+        spread = MOSTLY_ONE * np.median(np.abs(others / 2 - middle / 2))
+    with np.errstate(over="ignore"):
+        kept = np.clip(values, 2 * (low - FENCE * spread), 2 * (high + FENCE * spread))
+    unit = float(np.abs(kept).max()) or 1.0
+    scaled = kept / unit
+    return float(scaled.mean() * unit), float(scaled.std() * unit) or 1.0
+
+
+def _fit_categorical(name: str, column: Any, distinct: Factor) -> Categorical:
+    counts, texts = distinct.counts(), distinct.values.to_pylist()
+    by_size = sorted(range(len(texts)), key=lambda place: (-counts[place], texts[place]))
+    levels = in_order_of_size([texts[place] for place in by_size[:MAX_CATEGORIES]])
+    if (distinct.codes < 0).any() and MISSING not in levels:
+        levels.append(MISSING)
+    second = distinct.spread(
+        np.array([text == levels[-1] for text in texts]), levels[-1] == MISSING
+    )
+    share = float(second.mean()) if len(levels) == 2 else 0.0
+    return Categorical(name=name, levels=tuple(levels), share=share, fold=True)
+
+
+def _fit_date(name: str, column: Any, formats: tuple[str, ...]) -> Date | Dropped:
+    if pa.types.is_time(column.type):
+        format = dates.CLOCK
+    elif pa.types.is_temporal(column.type):
+        format = dates.TYPED
+    elif formats:
+        format = formats[0]
+    else:
+        return Dropped(name=name, reason="no dates that could be read in the first task")
+    read = dates.read(column, format).values
+    seconds = read[~np.isnan(read)]
+    return Date(
+        name=name,
+        format=format,
+        center=float(seconds.mean()),
+        scale=max(float(seconds.std()), dates.YEAR),
+        hours=format == dates.CLOCK or bool((seconds % dates.DAY != 0).any()),
+        flag=bool(np.isnan(read).any()),
+    )

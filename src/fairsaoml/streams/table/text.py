@@ -1,0 +1,194 @@
+"""CSV and TSV files as a pass over Arrow tables of text, whatever their encoding and separator.
+
+What is UTF-8 is read as UTF-8; a byte that cannot be is read as Latin-1, by itself, so that a stray
+byte in the last row changes nothing before it. UTF-16 is known by its mark.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from fairsaoml.core.errors import DataError
+
+__all__ = ["UNREADABLE", "TextTable", "damaged"]
+
+BLOCK_BYTES = 1 << 20  # one block of CSV text; Arrow reads some twenty ahead
+HEAD_BYTES = 1 << 16  # of a text file, from which header and separator are told
+MOST_HEAD_BYTES = 1 << 22  # a header that is longer is none
+BLANK = "column_{}"  # the name of a column that has none
+STRAY = "fairsaoml-latin-1"  # how bytes that are no UTF-8 are decoded
+# What a file begins with when it is not what its name says.
+SIGNATURES = (
+    (b"par1", "a Parquet file", "rename it to end in .parquet"),
+    (b"\x1f\x8b", "a gzip file", "rename it to end in .csv.gz"),
+    (b"pk\x03\x04", "a zip file or spreadsheet", "unpack it, or export the sheet as CSV"),
+    (b"<!doctype", "an HTML page", "download the data itself"),
+    (b"<html", "an HTML page", "download the data itself"),
+    (b"{", "JSON", "convert it to CSV or Parquet"),
+)
+UNREADABLE = (pa.ArrowException, OSError, EOFError, zlib.error)
+
+
+def damaged(path: Path, expected: str, error: BaseException) -> DataError:
+    """The error about a file that cannot be read."""
+    got = " ".join(str(error).split())[:200]
+    return DataError(f"expected {expected} in {path}, got: {got}; mend it or download it again")
+
+
+class TextTable:
+    """A text file: its columns, and passes over its rows as text."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.notes = path, list[str]()
+        head = self._head()
+        self.carriage = "\r" in head and "\n" not in head
+        self.columns, self.lines, self.delimiter = _header(path, head)
+        if self.delimiter not in ",\t":
+            self.notes.append(f"{path.name}: columns are separated by {self.delimiter!r}")
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """One pass over the rows; raises DataError where the file is damaged."""
+        try:
+            with _bytes(self.path) as file:
+                reader = pacsv.open_csv(
+                    _Decoded(self, file),
+                    read_options=pacsv.ReadOptions(
+                        column_names=self.columns,
+                        skip_rows_after_names=self.lines,
+                        block_size=BLOCK_BYTES,
+                        use_threads=False,  # no slower here, and half the memory
+                    ),
+                    parse_options=pacsv.ParseOptions(
+                        delimiter=self.delimiter, newlines_in_values=True
+                    ),
+                    convert_options=pacsv.ConvertOptions(
+                        column_types=dict.fromkeys(self.columns, pa.string()),
+                        include_columns=list(columns),
+                    ),
+                )
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+        except UNREADABLE as error:
+            raise damaged(self.path, f"rows of {len(self.columns)} values", error) from error
+
+    def note(self, words: str) -> None:
+        """Remember something odd about the file, once."""
+        if (note := f"{self.path.name}: {words}") not in self.notes:
+            self.notes.append(note)
+
+    def _head(self) -> str:
+        """The beginning of the file, at least to the end of its header."""
+        self.carriage, block, size = False, b"", HEAD_BYTES
+        try:
+            with _bytes(self.path) as file:
+                while size <= MOST_HEAD_BYTES:
+                    block += file.read(size - len(block))
+                    self.encoding = self._encoding(block)
+                    text = _Decoded(self, io.BytesIO(block)).read().decode()
+                    if len(block) < size or _has_two_rows(text):
+                        return text
+                    size *= 2
+        except UNREADABLE as error:
+            raise damaged(self.path, "a whole gzip file", error) from error
+        raise DataError(
+            f"expected a line of column names in {self.path}, got a first line of more than "
+            f"{MOST_HEAD_BYTES >> 20} MiB; write one row per line"
+        )
+
+    def _encoding(self, block: bytes) -> str:
+        for signature, what, remedy in SIGNATURES:
+            if block.lower().startswith(signature):
+                raise DataError(f"expected CSV text in {self.path}, got {what}; {remedy}")
+        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            self.note("read as UTF-16")
+            return "utf-16"
+        if b"\0" in block:
+            raise DataError(
+                f"expected text in {self.path}, got binary data; rename it to what it is"
+            )
+        return "utf-8"
+
+
+class _Decoded(io.RawIOBase):
+    """A file on its way to the reader, as UTF-8 with line feeds, whatever it was."""
+
+    def __init__(self, table: TextTable, file: BinaryIO) -> None:
+        codecs.register_error(STRAY, _as_latin_1)
+        self.table, self.file, self.begun = table, file, False
+        errors = STRAY if table.encoding == "utf-8" else "replace"
+        self.decoder = codecs.getincrementaldecoder(table.encoding)(errors=errors)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        text = ""
+        while not text:  # a block may be the first byte of a letter alone
+            block = self.file.read(size)
+            waiting = self.decoder.getstate()[0]
+            text = self.decoder.decode(block, final=not block)
+            if self.table.encoding == "utf-8":
+                self._look_at(waiting + block, text.encode())
+            if not block:
+                break
+        if text and not self.begun:
+            self.begun, text = True, text.removeprefix("\ufeff")
+        return (text.replace("\r", "\n") if self.table.carriage else text).encode()
+
+    def _look_at(self, raw: bytes, decoded: bytes) -> None:
+        """Say which byte was not UTF-8."""
+        if raw.startswith(decoded):
+            return
+        stray = next(byte for byte, ours in zip(raw, decoded, strict=False) if byte != ours)
+        self.table.note(
+            f"has bytes that are not UTF-8, the first is 0x{stray:02x}: they are read as Latin-1; "
+            "save it as UTF-8 if names look wrong"
+        )
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+def _bytes(path: Path) -> BinaryIO:
+    zipped = path.name.lower().endswith(".gz")
+    return cast(BinaryIO, gzip.open(path, "rb")) if zipped else path.open("rb")
+
+
+def _has_two_rows(head: str) -> bool:
+    rows = (row for row in csv.reader(io.StringIO(head, newline="")) if any(row))
+    try:
+        return next(rows, None) is not None and next(rows, None) is not None
+    except csv.Error:
+        return True  # `_header` says what is wrong
+
+
+def _header(path: Path, head: str) -> tuple[tuple[str, ...], int, str]:
+    """Column names, the number of rows they end at, and what separates them."""
+    if not head.strip():
+        raise DataError(f"expected rows in {path}, got blank lines; write or download it again")
+    delimiter = "\t" if ".tsv" in path.name.lower() else _delimiter(head)
+    rows = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
+    try:
+        for number, row in enumerate(rows, start=1):
+            if any(value.strip() for value in row):
+                names = (value.strip() or BLANK.format(at) for at, value in enumerate(row, 1))
+                return tuple(names), number, delimiter
+    except csv.Error as error:
+        raise damaged(path, "a line of column names", error) from error
+    raise DataError(f"expected a line of column names in {path}, got none; add a header")
+
+
+def _delimiter(head: str) -> str:
+    line = next(line for line in head.splitlines() if line.strip())
+    outside_quotes = "".join(line.split('"')[::2])
+    return max(",;\t|", key=outside_quotes.count)  # the comma where none occurs
