@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairsaoml.core import buffers, experts, intervals, task_memory, weights
+from fairsaoml.core import buffers, coin_betting, doubling_cover, experts, task_memory
 from fairsaoml.core.config import DrawingConfig, LearnerConfig
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.problem import make_problem
@@ -418,7 +418,7 @@ def test_weights_sum_to_one_over_the_intervals_that_contain_the_round(
         if name == "aod":
             inside = [horizon is not None or t > 2**k or k == 0 for k in range(len(share))]
         else:
-            inside = [intervals.doubling_interval(t, k) is not None for k in range(len(share))]
+            inside = [t >= 2**k for k in range(len(share))]
         assert np.array(info.present).tolist() == inside
         assert share.sum() == pytest.approx(1.0, abs=1e-6)
         assert not share[~np.array(inside)].any()
@@ -427,48 +427,47 @@ def test_weights_sum_to_one_over_the_intervals_that_contain_the_round(
 
 def test_the_doubling_cover_is_the_set_of_its_definition() -> None:
     for t in range(1, 70):
-        found = [intervals.doubling_interval(t, k) for k in range(intervals.doubling_levels(t))]
-        assert found == containing(t)
-        assert intervals.doubling_interval(t, intervals.doubling_levels(t)) is None
-        starting = [i for i in found if i is not None and i[0] == t]
-        assert [intervals.is_doubling_start(t, 2**k) for k in range(len(found))] == [
-            i in starting for i in found
-        ]
+        levels = range(doubling_cover.levels_at(t))
+        starts = [doubling_cover.start_of(t, 2**k) for k in levels]
+        assert [(first, first + 2**k - 1) for k, first in enumerate(starts)] == containing(t)
+        assert all(doubling_cover.is_present(t, 2**k) for k in levels)
+        assert not doubling_cover.is_present(t, 2 ** len(levels))
+        assert [doubling_cover.is_start(t, 2**k) for k in levels] == [s == t for s in starts]
 
 
 def test_cbces_first_rounds_by_hand() -> None:
     """One draw a round. Round 1: [1,1]. Round 2: [2,2], [2,3]. Round 3: [3,3], [2,3]."""
     present = jnp.array([True, True])
-    wagers = weights.no_wagers(2)
+    wagers = coin_betting.no_wagers(2)
     # Nobody has bet: the prior alone, equal for two intervals that start at 2.
     begun = jnp.array([2, 2])
-    np.testing.assert_allclose(weights.coin_betting(wagers, begun, present), [0.5, 0.5])
+    np.testing.assert_allclose(coin_betting.coin_betting(wagers, begun, present), [0.5, 0.5])
     # The first outcome moves no wealth, for the bet on it is 0; a loss counts as 0.
-    wagers = weights.paid_out(wagers, jnp.array([-0.6, 0.8]))
+    wagers = coin_betting.paid_out(wagers, jnp.array([-0.6, 0.8]))
     np.testing.assert_allclose(wagers.total, [0.0, 0.8])
     np.testing.assert_allclose(np.exp(wagers.log_wealth), [1.0, 1.0])
     # Round 3: [2,3] bets 0.8 / 2 x 1; [3,3] is new and bets nothing.
     wagers = wagers._replace(outcomes=jnp.array([0, 1]), total=jnp.array([0.0, 0.8]))
-    np.testing.assert_allclose(weights.bet_fraction(wagers), [0.0, 0.4])
+    np.testing.assert_allclose(coin_betting.bet_fraction(wagers), [0.0, 0.4])
     begun = jnp.array([3, 2])
-    np.testing.assert_allclose(weights.coin_betting(wagers, begun, present), [0.0, 1.0])
+    np.testing.assert_allclose(coin_betting.coin_betting(wagers, begun, present), [0.0, 1.0])
     # It loses 0.5: wealth 1 - 0.5 x 0.4; then bets (0.8 - 0.5) / 3 x 0.8.
-    wagers = weights.paid_out(wagers, jnp.array([0.5, -0.5]))
+    wagers = coin_betting.paid_out(wagers, jnp.array([0.5, -0.5]))
     np.testing.assert_allclose(np.exp(wagers.log_wealth), [1.0, 0.8], rtol=1e-6)
-    np.testing.assert_allclose(weights.bet_fraction(wagers), [0.25, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(coin_betting.bet_fraction(wagers), [0.25, 0.1], rtol=1e-6)
     # Prior 1 / (9 x 2) against 1 / (4 x 2), bets 0.25 x 1 against 0.1 x 0.8.
     mass = np.array([0.25 / 18, 0.08 / 8])
     np.testing.assert_allclose(
-        weights.coin_betting(wagers, begun, present), mass / mass.sum(), rtol=1e-5
+        coin_betting.coin_betting(wagers, begun, present), mass / mass.sum(), rtol=1e-5
     )
 
 
 # In 64ths, whose sums are exact: the sign of the bet does not hang on rounding.
 @given(st.lists(st.integers(-64, 64).map(lambda n: n / 64), min_size=1, max_size=60))
 def test_wealth_is_never_negative_and_equals_the_plain_sum_of_wins(outcomes: list[float]) -> None:
-    wagers, bettor = weights.no_wagers(1), Bettor(np.zeros(0))
+    wagers, bettor = coin_betting.no_wagers(1), Bettor(np.zeros(0))
     for outcome in outcomes:
-        wagers, bettor = weights.paid_out(wagers, jnp.array([outcome])), bettor.settle(outcome)
+        wagers, bettor = coin_betting.paid_out(wagers, jnp.array([outcome])), bettor.settle(outcome)
     assert bettor.wealth > 0
     assert float(np.exp(wagers.log_wealth[0])) == pytest.approx(bettor.wealth, rel=1e-3)
     assert float(wagers.total[0]) == pytest.approx(bettor.z, abs=1e-4)

@@ -43,6 +43,14 @@ def test_every_quick_block_runs(page, tmp_path):
     code.run([block for block in chosen if block.language != "console"], tmp_path)
 
 
+def test_a_newcomer_reads_less_than_a_thousand_lines():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    listed = text[text.index("Read `") : text.index("in that order")]
+    files = [ROOT / f"src/fairsaoml/{name}.py" for name in re.findall(r"`(.+?)`", listed)]
+    assert len(files) == 7
+    assert sum(len(file.read_text().splitlines()) for file in files) < 1000
+
+
 def test_a_block_that_is_not_run_says_why():
     for found in (block for page in PAGES for block in blocks(page)):
         assert not found.mark or len(found.reason.split()) >= 3, found.place

@@ -10,28 +10,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.registry import Registry
-from fairsaoml.core.types import Batch, Constraint, Schema, Score
+from fairsaoml.core.scores import SCORES
+from fairsaoml.core.types import Batch, Constraint, Schema
 
 __all__ = [
     "NOTIONS",
-    "SCORES",
     "Among",
     "Comparison",
     "Notion",
     "labels_of",
     "make_constraints",
-    "sharpness",
     "sides",
 ]
-
-SPREAD = 3.0  # the standard deviation, in logits, that `as_decision` stretches scores to
-SMALLEST_DEVIATION = 0.1  # a constant score has no spread to stretch
 
 
 def sides(
@@ -45,36 +40,6 @@ def sides(
     one = jnp.where(counted & (code == level), batch.weight, 0.0)
     other = jnp.where(counted & (code != level), batch.weight, 0.0)
     return one, other
-
-
-def as_decision(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, "row"]:
-    """A smooth stand-in for the decision itself: sigmoid(sharpness * z).
-
-    A gap in probabilities says little about decisions where all probabilities lie close to the
-    threshold. The sharpness undoes that: it stretches the scores to a standard deviation of at
-    least SPREAD, whatever the stream. It is held fixed in gradients: to spread the scores is no
-    way to be fair.
-    """
-    return jax.nn.sigmoid(jax.lax.stop_gradient(sharpness(logits, weight)) * logits)
-
-
-def sharpness(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
-    """What scores are multiplied by, at least 1, to spread by SPREAD.
-
-    >>> sharpness(jnp.array([1.0, -1.0]), jnp.ones(2)).item()
-    3.0
-    """
-    total = jnp.where(weight.sum() > 0, weight.sum(), 1.0)
-    mean = (weight * logits).sum() / total
-    deviation = jnp.sqrt((weight * (logits - mean) ** 2).sum() / total)
-    return jnp.maximum(SPREAD / jnp.maximum(deviation, SMALLEST_DEVIATION), 1.0)
-
-
-SCORES: dict[str, Score] = {
-    "decision": Score(as_decision),
-    "probability": Score(lambda margins, weight: jax.nn.sigmoid(margins)),
-    "logit": Score(lambda margins, weight: margins, is_rate=False),
-}
 
 
 class Comparison(NamedTuple):

@@ -1,21 +1,15 @@
-"""Geometric covers of time: which intervals exist, which start now. Pure integers.
+"""The geometric cover of time: which intervals exist, which start now. Pure integers.
 
 Level k of the adaptive geometric cover (AGC, Eq. 5) cuts time into blocks of length base^k,
-starting at round 1. Level k of the doubling cover (Daniely et al. 2015) has blocks of length 2^k
-too, but they start at its multiples, so that the first one starts at round 2^k. Levels are keyed
-by their number, never by their length. The `is_...` functions take plain integers and arrays alike.
+starting at round 1. Levels are keyed by their number, never by their length. The `is_...` functions
+take plain integers and arrays alike.
 """
 
 from typing import Any
 
 __all__ = [
     "cover",
-    "doubling_interval",
-    "doubling_levels",
-    "doubling_start",
     "interval",
-    "is_doubling_present",
-    "is_doubling_start",
     "is_present",
     "is_start",
     "lengths",
@@ -111,40 +105,3 @@ def levels_needed(round: int, base: int) -> int:
     while round > base**levels:
         levels += 1
     return levels
-
-
-def doubling_start(round: Any, length: Any) -> Any:
-    """First round of the block [i 2^k, (i+1) 2^k - 1], i >= 1, that contains `round`."""
-    return round // length * length
-
-
-def is_doubling_start(round: Any, length: Any) -> Any:
-    """Whether a block of the doubling cover starts at this round."""
-    return round % length == 0
-
-
-def is_doubling_present(round: Any, length: Any) -> Any:
-    """Whether a level of the doubling cover has a block at this round: from 2^k on."""
-    return round >= length
-
-
-def doubling_interval(round: int, level: int) -> tuple[int, int] | None:
-    """First and last round of the doubling cover's block of `level` at `round`, if there is one.
-
-    >>> [doubling_interval(5, level) for level in range(4)]
-    [(5, 5), (4, 5), (4, 7), None]
-    """
-    length = 2**level
-    if not is_doubling_present(round, length):
-        return None
-    first = doubling_start(round, length)
-    return first, first + length - 1
-
-
-def doubling_levels(round: int) -> int:
-    """Levels of the doubling cover that have a block at `round`: floor(log2 t) + 1.
-
-    >>> [doubling_levels(round) for round in (1, 3, 4, 256)]
-    [1, 2, 3, 9]
-    """
-    return round.bit_length()

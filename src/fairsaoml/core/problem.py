@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from fairsaoml.core.fairness import NOTIONS, SCORES, make_constraints
+from fairsaoml.core.fairness import NOTIONS, make_constraints
 from fairsaoml.core.models import MODELS
+from fairsaoml.core.scores import SCORES
 from fairsaoml.core.settings import Registered, Settings, number, one_of, setting, widths
 from fairsaoml.core.types import Batch, Problem, Schema
 

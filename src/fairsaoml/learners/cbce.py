@@ -28,7 +28,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml.core import intervals, weights
+from fairsaoml.core import coin_betting, doubling_cover, intervals
+from fairsaoml.core.coin_betting import Wagers
 from fairsaoml.core.config import (
     DrawingConfig,
     integer,
@@ -40,7 +41,6 @@ from fairsaoml.core.config import (
 )
 from fairsaoml.core.experts import FIRST_LEVELS, doubled
 from fairsaoml.core.types import Learner, Problem
-from fairsaoml.core.weights import Wagers
 from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
 
 __all__ = ["CBCEConfig", "cbce"]
@@ -67,25 +67,25 @@ def cbce(problem: Problem, config: CBCEConfig) -> Learner:
         return jnp.asarray(intervals.lengths(levels, BASE), jnp.int32)
 
     def present(round: Int[Array, ""], levels: int) -> Presence:
-        return intervals.is_doubling_present(round, lengths(levels))
+        return doubling_cover.is_present(round, lengths(levels))
 
     def starts(round: Int[Array, ""], levels: int) -> Presence:
-        return present(round, levels) & intervals.is_doubling_start(round, lengths(levels))
+        return present(round, levels) & doubling_cover.is_start(round, lengths(levels))
 
     def steps(round: Int[Array, ""], levels: int) -> PerLevel:
-        age = round - intervals.doubling_start(round, lengths(levels)) + 1
+        age = round - doubling_cover.start_of(round, lengths(levels)) + 1
         return config.scale / jnp.sqrt(age.astype(jnp.float32))
 
     def credit(old: Wagers, gains: Float[Array, "draw level"]) -> Wagers:
         return jax.lax.scan(
-            lambda wagers, gain: (weights.paid_out(wagers, gain), None), old, gains
+            lambda wagers, gain: (coin_betting.paid_out(wagers, gain), None), old, gains
         )[0]
 
     def weigh(round: Int[Array, ""], wagers: Wagers, present: Presence) -> PerLevel:
-        start = intervals.doubling_start(round, lengths(present.shape[0]))
-        return weights.coin_betting(wagers, start, present)
+        start = doubling_cover.start_of(round, lengths(present.shape[0]))
+        return coin_betting.coin_betting(wagers, start, present)
 
-    needed, horizon = intervals.doubling_levels, config.horizon
+    needed, horizon = doubling_cover.levels_at, config.horizon
     return averaged(
         problem,
         config,
@@ -95,7 +95,7 @@ def cbce(problem: Problem, config: CBCEConfig) -> Learner:
             present=present,
             starts=starts,
             steps=steps,
-            no_credit=weights.no_wagers,
+            no_credit=coin_betting.no_wagers,
             credit=credit,
             weigh=weigh,
             warm=config.start == "average",

@@ -6,7 +6,6 @@ the experts that fit the present. Read `step` beside the algorithm box. Departur
 are confessed at their line and listed in docs/deviations.md.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,14 +26,8 @@ from fairsaoml.core.config import (
 )
 from fairsaoml.core.experts import Bank, Roll, put
 from fairsaoml.core.learner import Method, Update, wrap
-from fairsaoml.core.primal_dual import (
-    Steps,
-    lagrangian,
-    move,
-    project,
-    run_base_learner,
-    start,
-)
+from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added
+from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
 
@@ -195,17 +188,18 @@ def learn(
 
         def turn(level: Int[Array, ""] | int) -> Turn:
             expert = experts.at((decks, terms.weights, terms.inner), level)
-            return Turn(problem, config, terms.deployed, iteration, *expert)
+            draw = (iteration, sizes(config), config.inner_steps)
+            return Turn(problem, terms.deployed, *draw, *expert)
 
         def awake(level: Int[Array, ""] | int, sums: tuple) -> tuple:
             gradient, violation, pairs = sums
             slope, gaps, adapted = meta_gradient.awake(turn(level), meta)
-            return add(gradient, slope), violation.at[level].set(gaps), put(pairs, level, adapted)
+            return added(gradient, slope), violation.at[level].set(gaps), put(pairs, level, adapted)
 
         def asleep(level: Int[Array, ""] | int, sums: tuple) -> tuple:
             gradient, violation = sums
             slope, gaps = meta_gradient.asleep(turn(level), meta, experts.at(pairs, level))
-            return add(gradient, slope), violation.at[level].set(gaps)
+            return added(gradient, slope), violation.at[level].set(gaps)
 
         nothing = jax.tree.map(jnp.zeros_like, (meta.primal, pairs.dual))
         *sums, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, (*nothing, pairs))
@@ -215,92 +209,6 @@ def learn(
         return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
 
     return jax.lax.scan(iterate, (meta, pairs), jnp.arange(config.meta_iterations))[0]
-
-
-def add(one: Params, other: Params) -> Params:
-    """The sum of two gradients."""
-    return jax.tree.map(jnp.add, one, other)
-
-
-class Turn(NamedTuple):
-    """One expert's part in an iteration: adapt on its support draw, be measured on its query."""
-
-    problem: Problem
-    config: FairSAOMLConfig
-    deployed: Deployed
-    iteration: Int[Array, ""]
-    deck: Deck  # of its own interval's sample
-    weight: Float[Array, ""]
-    steps: Steps
-
-    def adapt(self, meta: PrimalDual) -> PrimalDual:
-        """The expert's pair: the base learner from the meta pair (Eq. 10 to 12)."""
-        support = buffers.take_support(self.deck, self.iteration, sizes(self.config))
-        times = self.config.inner_steps
-        return run_base_learner(self.problem, meta, support, self.deployed, self.steps, times)
-
-    def on_query(self, pair: PrimalDual) -> tuple[Float[Array, ""], Array]:
-        """The weighted Lagrangian of a pair, and its violations."""
-        query = buffers.take_query(self.deck, self.iteration, sizes(self.config))
-        value, violation = lagrangian(self.problem, pair, query, self.deployed)
-        return self.weight * value, violation
-
-    def slope(self, pair: PrimalDual) -> tuple[Params, Array]:
-        """The gradient of `on_query` at a pair, and the violations there."""
-        return jax.grad(lambda primal: self.on_query(pair._replace(primal=primal)), has_aux=True)(
-            pair.primal
-        )
-
-
-class MetaGradient(NamedTuple):
-    """Where the gradient of Eq. 14 is taken (D3)."""
-
-    awake: Callable[[Turn, PrimalDual], tuple]  # to gradient, violations, adapted pair
-    asleep: Callable[[Turn, PrimalDual, PrimalDual], tuple]  # to gradient, violations
-
-
-def through_adapting(turn: Turn, meta: PrimalDual) -> tuple:
-    """The gradient through the base learner.
-
-    The expert's dual is the other player's variable: held fixed in the outer Lagrangian, followed
-    inside the base learner.
-    """
-
-    def objective(primal: Params) -> tuple[Float[Array, ""], tuple]:
-        adapted = turn.adapt(meta._replace(primal=primal))
-        value, violation = turn.on_query(adapted._replace(dual=jax.lax.stop_gradient(adapted.dual)))
-        return value, (violation, adapted)
-
-    gradient, (violation, adapted) = jax.grad(objective, has_aux=True)(meta.primal)
-    return gradient, violation, adapted
-
-
-def after_adapting(turn: Turn, meta: PrimalDual) -> tuple:
-    """The gradient at the adapted point, the base learner being a constant."""
-    adapted = turn.adapt(meta)
-    return *turn.slope(adapted), adapted
-
-
-def as_constant(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
-    """A sleeper reaches only the dual."""
-    return jax.tree.map(jnp.zeros_like, meta.primal), turn.on_query(pair)[1]
-
-
-def at_meta(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
-    """A sleeper's rows and price, at the meta theta."""
-    return turn.slope(pair._replace(primal=meta.primal))
-
-
-def at_own(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
-    """At a sleeper's own theta: unstable, its push never changes (D3)."""
-    return turn.slope(pair)
-
-
-META_GRADIENTS = {
-    "exact": MetaGradient(awake=through_adapting, asleep=as_constant),
-    "first-order": MetaGradient(awake=after_adapting, asleep=at_meta),
-    "stale": MetaGradient(awake=after_adapting, asleep=at_own),
-}
 
 
 def meta_step(

@@ -24,9 +24,9 @@ from jaxtyping import Array, Float
 from fairsaoml.core import experts, intervals
 from fairsaoml.core.config import integer, notions, number, one_of, scored, setting
 from fairsaoml.core.experts import Roll
-from fairsaoml.core.fairness import SCORES, sharpness
 from fairsaoml.core.primal_dual import gaps, project, start
 from fairsaoml.core.prior import Deployed
+from fairsaoml.core.scores import SCORES, sharpness
 from fairsaoml.core.shrinkage import relative_gaps, shrinkage, uncertainty
 from fairsaoml.core.types import Batch, Key, Learner, Params, Problem
 from fairsaoml.learners.families.mixture import Expertise, MixtureConfig, mixture_of
