@@ -192,3 +192,57 @@ def test_probabilities_are_calibrated():
         for b in np.unique(bins)
     ]
     assert sum(errors) < 0.03
+
+
+def learned(batches, **settings):
+    """The learner and its state after rounds."""
+    config = registry.configure("fairsaoml-decoupled", settings)
+    learner = registry.entry("fairsaoml-decoupled").factory(make_problem(config, SCHEMA), config)
+    state, step = learner.init(jax.random.key(0)), jax.jit(learner.step)
+    for round, batch in enumerate(batches, 1):
+        state, _ = step(jax.random.key(0), jnp.int32(round), state, batch)
+    return learner, state
+
+
+def test_a_decision_is_explained_by_its_threshold():
+    learner, state = learned([people(t, rows=256) for t in range(6)])
+    batch = people(99, rows=256)
+    said = learner.explain(state, batch.x)
+    margins, scores = learner.margins(state, batch.x), learner.scores(state, batch.x)
+    assert np.allclose(said.probability, jax.nn.sigmoid(scores), atol=1e-5)
+    decided = np.asarray(margins) > 0
+    clear = np.abs(margins) > 1e-4
+    assert np.array_equal((said.probability > said.threshold)[clear], decided[clear])
+    moved = said.threshold - said.plain_threshold
+    assert said.moved_by.shape == (256, 2)
+    assert np.allclose(said.moved_by.sum(1), moved, atol=1e-5)
+    assert float(jnp.abs(moved).max()) > 0.05  # there was something to move
+    plain = learner.plain_margins(state, batch.x)
+    assert np.allclose(plain, said.probability - said.plain_threshold, atol=1e-6)
+    # What is said of the columns is most of what tells rows apart, and merit counts more than noise.
+    whole = said.contribution.sum(1)
+    assert np.corrcoef(whole, scores)[0, 1] > 0.98
+    assert jnp.abs(said.contribution[:, 0]).mean() > 5 * jnp.abs(said.contribution[:, 2]).mean()
+
+
+def test_only_who_is_aware_looks_at_the_group():
+    """A row whose group nobody knows is decided as by a learner that never looks."""
+    batches = [people(t, rows=256) for t in range(6)]
+    fresh = people(99, rows=256)
+    other, unknown = 1 - fresh.group, np.full_like(fresh.group, 2)
+    for aware in (False, True):
+        learner, state = learned(batches, aware=aware)
+        as_is, as_other, as_unknown, without = (
+            np.asarray(learner.margins(state, fresh.x, group))
+            for group in (fresh.group, other, unknown, None)
+        )
+        assert np.array_equal(as_is, as_other) != aware
+        assert np.array_equal(as_unknown, without)
+    assert np.array_equal(without, np.asarray(learner.margins(state, fresh.x)))
+
+
+def test_settings_of_before_that_did_nothing_are_read_and_not_offered():
+    entry = registry.entry("fairsaoml-decoupled")
+    old = {"hidden": [40, 40], "model": "logistic", "tolerance": 0.1, "radius": None, "ratio": 0.8}
+    assert entry.config.from_dict(old) == entry.config(ratio=0.8)
+    assert set(entry.settings) == {"constraints", "decision", "ratio", "aware"}

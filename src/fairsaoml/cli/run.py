@@ -14,6 +14,11 @@ from fairsaoml.core.errors import ConfigError
 __all__ = ["run"]
 
 OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
+# Settings that people ask for by name of learners that have none, and what to do instead.
+NOT_EVERY_LEARNER = {
+    "ratio": "asked for a ratio; {able}, or set its tolerance",
+    "aware": "told the group at decision time; {able}",
+}
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
@@ -101,11 +106,10 @@ def run(
     if table and not is_table(stream):
         raise ConfigError(f"--{next(iter(table))} is for a table of your own, not for {stream!r}")
     name = options["learner"] or DEFAULT
-    if "ratio" in settings and "ratio" not in entry(name).settings:
-        able = ", ".join(one for one, item in registered().items() if "ratio" in item.settings)
-        raise ConfigError(
-            f"{name} cannot be asked for a ratio; choose --learner {able}, or set its tolerance"
-        )
+    for key, words in NOT_EVERY_LEARNER.items():
+        if key in settings and key not in entry(name).settings:
+            able = ", ".join(one for one, item in registered().items() if key in item.settings)
+            raise ConfigError(f"{name} cannot be {words.format(able=f'choose --learner {able}')}")
     of_stream, of_learner = split_settings(stream, name, settings, also=list(OPTIONS))
     spec = RunSpec(
         stream=stream,

@@ -91,7 +91,7 @@ def _accepts(learner: str, key: str, value: Any) -> bool:
         registry.configure(learner, {key: value})
     except ConfigError:
         return False
-    return True
+    return key in registry.entry(learner).settings
 
 
 def compare(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairsaoml.core.problem import ProblemConfig, notions, scored
-from fairsaoml.core.settings import integer, number, one_of, optional, setting
+from fairsaoml.core.settings import integer, number, one_of, optional, setting, yes_or_no
 
 __all__ = [
     "DrawingConfig",
@@ -19,6 +19,7 @@ __all__ = [
     "optional",
     "scored",
     "setting",
+    "yes_or_no",
 ]
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["BLOCKS", "RichMap", "fit", "rich", "unfitted", "width"]
+__all__ = ["BLOCKS", "RichMap", "fit", "owners", "rich", "unfitted", "width"]
 
 HINGES, STEPS, RELUS = 48, 96, 112  # budgets of features
 MOST_HINGES, MOST_STEPS = 6, 64  # of one column
@@ -82,6 +82,17 @@ def _raw(fitted: RichMap, x: Rows) -> Float[Array, "row rich"]:
     steps = (x[:, fitted.steps.column] > fitted.steps.value).astype(jnp.float32)
     relus = jax.nn.relu(x @ fitted.direction - fitted.offset)
     return jnp.concatenate([hinges, steps, relus], axis=1)
+
+
+def owners(fitted: RichMap) -> Float[Array, "rich feature"]:
+    """Which columns a rich feature is made of, in shares that sum to one."""
+    features = len(fitted.direction)
+    hinges, steps = (
+        jax.nn.one_hot(knots.column, features) for knots in (fitted.hinges, fitted.steps)
+    )
+    size = jnp.abs(fitted.direction).T
+    relus = size / jnp.maximum(size.sum(1, keepdims=True), 1e-9)
+    return jnp.concatenate([hinges, steps, relus])
 
 
 def fit(x: Rows, weight: Float[Array, "row"]) -> RichMap:

@@ -26,6 +26,7 @@ from fairsaoml.core.feature_maps import RichMap
 __all__ = [
     "Experts",
     "Heads",
+    "contributions",
     "kept",
     "learn",
     "memory_weights",
@@ -154,6 +155,16 @@ def probabilities(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, 
     """What each head says of rows."""
     logits = _logits(heads, *_features(heads, x))
     return jnp.einsum("nhk,hk->nh", jax.nn.sigmoid(logits), weights(heads))
+
+
+def contributions(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, "row feature"]:
+    """Each column's part of the first head's logits, the mean of its experts' by their weights."""
+    share = weights(heads)[0]
+    theta = jnp.einsum("k,kw->w", share[MEMORIES:], heads.rich.theta[0])
+    width = 1 + x.shape[1]
+    theta = theta.at[:width].add(jnp.einsum("k,kw->w", share[:MEMORIES], heads.linear.theta[0]))
+    parts = (_features(heads, x)[1] * theta)[:, 1:]
+    return parts[:, : width - 1] + parts[:, width - 1 :] @ feature_maps.owners(heads.map)
 
 
 def set_map(

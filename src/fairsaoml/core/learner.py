@@ -17,13 +17,15 @@ from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.experts import choose
 from fairsaoml.core.fairness import sides
 from fairsaoml.core.prior import Deployed, Prior
-from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo
+from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo
 
 __all__ = ["Learned", "Method", "Update", "Wrapped", "keep_finite", "pinned_rounds", "wrap"]
 
 PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
 
 Learned = Any  # a pytree: what a method remembers from round to round
+Rows = Float[Array, "row feature"]
+Groups = Int[Array, "row attribute"] | None
 Round = Int[Array, ""]
 
 
@@ -48,8 +50,10 @@ class Method(NamedTuple):
     dual: Callable[[Learned], Float[Array, "constraint"]]  # the price of each constraint, >= 0
     grow: Callable[[Learned, int], Learned] = lambda learned, round: learned
     # None: logits are those of even classes, and a threshold on them decides (D25). Else logits are
-    # calibrated as they are, and these decide.
-    margins: Callable[[Learned, Float[Array, "row feature"]], Float[Array, "row"]] | None = None
+    # calibrated as they are, and these decide, given rows and their groups or None.
+    margins: Callable[[Learned, Rows, Groups], Float[Array, "row"]] | None = None
+    plain_margins: Callable[[Learned, Rows], Float[Array, "row"]] | None = None
+    explain: Callable[[Learned, Rows, Groups], Explanation] | None = None
     flags: Callable[[Learned], dict[str, Bool[Array, ""]]] = lambda learned: {}
 
 
@@ -73,9 +77,9 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         logits = method.logits(state.learned, x)
         return logits if method.margins else logits + prior.log_odds(state.prior)
 
-    def margins(state: Wrapped, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
+    def margins(state: Wrapped, x: Rows, group: Groups = None) -> Float[Array, "row"]:
         if method.margins:
-            return method.margins(state.learned, x)
+            return method.margins(state.learned, x, group)
         return scores(state, x) - prior.threshold(state.prior, problem.decision)
 
     def adapt(state: Wrapped, support: Batch) -> Wrapped:
@@ -111,7 +115,17 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         learned = method.grow(state.learned, round)
         return state if learned is state.learned else state._replace(learned=learned)
 
-    return Learner(init=init, scores=scores, margins=margins, adapt=adapt, step=step, grow=grow)
+    plain, explain = method.plain_margins, method.explain
+    return Learner(
+        init=init,
+        scores=scores,
+        margins=margins,
+        adapt=adapt,
+        step=step,
+        grow=grow,
+        plain_margins=plain and (lambda state, x: plain(state.learned, x)),
+        explain=explain and (lambda state, x, group=None: explain(state.learned, x, group)),
+    )
 
 
 def keep_finite(new: Any, old: Any) -> tuple[Any, Bool[Array, ""]]:

@@ -7,7 +7,7 @@ message and the listing of `fairsaoml learners` come from one line.
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.registry import Registry
@@ -22,6 +22,7 @@ __all__ = [
     "optional",
     "setting",
     "widths",
+    "yes_or_no",
 ]
 
 
@@ -70,6 +71,11 @@ def integer(low: int) -> Rule:
     )
 
 
+def yes_or_no() -> Rule:
+    """True or false."""
+    return Rule(lambda value: isinstance(value, bool), "true or false")
+
+
 def one_of(*names: str, or_: Rule | None = None) -> Rule:
     """One of some words, or whatever `or_` takes."""
     words = ", ".join(names)
@@ -105,6 +111,9 @@ def setting(default: Any, rule: "Rule | Registered", meaning: str) -> Any:
 class Settings:
     """Base of everything a person can set: checked when made, exact when written and read again."""
 
+    # Settings of older versions that did nothing: read and left out.
+    retired: ClassVar[frozenset[str]] = frozenset()
+
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
@@ -131,6 +140,7 @@ class Settings:
         fairsaoml.core.errors.ConfigError: unknown setting 'stepp'; did you mean 'step'?
         """
         known = [item.name for item in fields(cls)]
+        values = {name: value for name, value in values.items() if name not in cls.retired}
         for name in values:
             if name not in known:
                 raise ConfigError(f"unknown setting {name!r}; {closest(name, known)}")

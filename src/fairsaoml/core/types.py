@@ -15,6 +15,7 @@ __all__ = [
     "Attribute",
     "Batch",
     "Constraint",
+    "Explanation",
     "GroupGap",
     "Learner",
     "Model",
@@ -159,18 +160,33 @@ class RoundInfo(NamedTuple):
     flags: dict[str, Bool[Array, ""]]  # a raised flag becomes a warning in words
 
 
+class Explanation(NamedTuple):
+    """Why rows are decided as they are: positive where `probability` is above `threshold`."""
+
+    probability: Float[Array, "row"]  # of a positive label: the sigmoid of the score
+    plain_threshold: Float[Array, ""]  # the probability that would be enough without fairness
+    threshold: Float[Array, "row"]  # that this row needs; beyond 0 or 1: decided whatever it is
+    moved_by: Float[Array, "row constraint"]  # sums to threshold - plain_threshold
+    contribution: Float[Array, "row feature"]  # each feature's part of the logit
+
+
 class Learner(NamedTuple):
-    """The protocol: five pure functions and one that makes room.
+    """The protocol: pure functions of a state, and one that makes room.
 
     `scores` are calibrated logits, mixture and prior correction included. `margins` decide: a row
-    is decided positive where its margin is above 0. `adapt` is what the learner makes of a few
-    labels of the present round. `grow` runs outside `jit`, before the round: it returns a state
-    with room for one more round, nearly always the same one.
+    is decided positive where its margin is above 0. They are of a state, rows, and optionally the
+    rows' groups (row, attribute), which only a learner that was asked to be `aware` looks at.
+    `adapt` is what the learner makes of a few labels of the present round. `grow` runs outside
+    `jit`, before the round: it returns a state with room for one more round, nearly always the same
+    one. A learner that keeps fairness apart from probabilities also has `plain_margins`, what would
+    decide without fairness, and `explain` (arguments as of `margins`).
     """
 
     init: Callable[[Key], State]
     scores: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]]
-    margins: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]]
+    margins: Callable[..., Float[Array, "row"]]
     adapt: Callable[[State, Batch], State]
     step: Callable[[Key, Int[Array, ""], State, Batch], tuple[State, RoundInfo]]
     grow: Callable[[State, int], State] = lambda state, round: state
+    plain_margins: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]] | None = None
+    explain: Callable[..., Explanation] | None = None

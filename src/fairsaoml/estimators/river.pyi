@@ -25,24 +25,14 @@ class DecoupledFairSAOMLClassifier(RiverClassifier):
     """places kept for features that turn up after the first task"""
     seed: int | None
     """seed of all that is random; an int gives the same result every time"""
-    model: str
-    """heads are mixtures of logistic models"""
-    hidden: tuple[int, ...]
-    """widths of the mlp's hidden layers"""
     constraints: str
     """fairness asked for: demographic parity, equal opportunity, equalized odds"""
-    tolerance: float
-    """gap between groups that is fair enough"""
-    gap_score: str
-    """what the smooth gap is taken of"""
     decision: str | float
     """when a row is positive: calibrated probability over 0.5, over the base rate, or a number"""
-    prior_discount: float
-    """memory of the class prior from task to task"""
-    radius: float | None
-    """l2 ball the parameters are projected onto"""
     ratio: float
     """what is asked for: the lowest group's rate over the highest"""
+    aware: bool
+    """whether a row's own group may decide, where that is lawful"""
     def __init__(
         self,
         *,
@@ -53,15 +43,10 @@ class DecoupledFairSAOMLClassifier(RiverClassifier):
         classes: Sequence[Any] | None = None,
         spare_features: int = 0,
         seed: int | None = None,
-        model: str = "logistic",
-        hidden: tuple[int, ...] = (40, 40),
         constraints: str = "eo",
-        tolerance: float = 0.02,
-        gap_score: str = "decision",
         decision: str | float = "accuracy",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
         ratio: float = 0.9,
+        aware: bool = False,
     ) -> None: ...
 
 class LiveFairSAOMLClassifier(RiverClassifier):
@@ -851,24 +836,14 @@ class AdaptiveFairClassifier(RiverClassifier):
     """places kept for features that turn up after the first task"""
     seed: int | None
     """seed of all that is random; an int gives the same result every time"""
-    model: str
-    """heads are mixtures of logistic models"""
-    hidden: tuple[int, ...]
-    """widths of the mlp's hidden layers"""
     constraints: str
     """fairness asked for: demographic parity, equal opportunity, equalized odds"""
-    tolerance: float
-    """gap between groups that is fair enough"""
-    gap_score: str
-    """what the smooth gap is taken of"""
     decision: str | float
     """when a row is positive: calibrated probability over 0.5, over the base rate, or a number"""
-    prior_discount: float
-    """memory of the class prior from task to task"""
-    radius: float | None
-    """l2 ball the parameters are projected onto"""
     ratio: float
     """what is asked for: the lowest group's rate over the highest"""
+    aware: bool
+    """whether a row's own group may decide, where that is lawful"""
     def __init__(
         self,
         *,
@@ -879,13 +854,8 @@ class AdaptiveFairClassifier(RiverClassifier):
         classes: Sequence[Any] | None = None,
         spare_features: int = 0,
         seed: int | None = None,
-        model: str = "logistic",
-        hidden: tuple[int, ...] = (40, 40),
         constraints: str = "eo",
-        tolerance: float = 0.02,
-        gap_score: str = "decision",
         decision: str | float = "accuracy",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
         ratio: float = 0.9,
+        aware: bool = False,
     ) -> None: ...

@@ -189,7 +189,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     def _learn(self) -> None:
         """Learn from the rows collected: one round."""
-        table, classes = self._table(), self._known_classes()
+        table, classes = self._table(self._waiting), self._known_classes()
         online = self._online or self._begin(classes, table)
         self._add_features()
         y = np.array([label == classes[1] for rows in self._waiting for label in rows.y])
@@ -246,7 +246,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dictionary of features; sensitive ones are ignored.
 
         """
-        shares = self._shares(self._row(x))
+        shares = self._shares(self._row(x, **kwargs))
         return {label: float(share[0]) for label, share in shares.items()}
 
     def predict_one(self, x: dict, **kwargs: Any) -> Label:
@@ -258,7 +258,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dictionary of features; sensitive ones are ignored.
 
         """
-        return self._decided(self._row(x))[0]
+        return self._decided(self._row(x, **kwargs))[0]
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return calibrated probabilities, a dataframe like X with a column per label.
@@ -282,20 +282,23 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         """
         return to_native_series(self._decided(self._rows(X)), name=None, like=frame_of(X))
 
-    def _row(self, x: Mapping) -> Rows:
+    def _row(self, x: Mapping, sensitive_features: Any = None, **others: Any) -> Rows:
         names, values = features_of(x, self._keys())
-        return Rows(names, (), [values], [], [])
+        groups = self._groups_of(x, sensitive_features)
+        return Rows(names, tuple(groups), [values], [], [tuple(groups.values())])
 
     def _rows(self, X: Any) -> Rows:
-        names, values, _ = columns_of(X, self._keys())
-        return Rows(names, (), values, [], [])
+        names, values, columns = columns_of(X, self._keys())
+        return Rows(names, tuple(columns), values, [], list(zip(*columns.values(), strict=True)))
 
     def _positive(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's probability of the positive label, and which are decided positive."""
         if self._online is None:
             return np.full(len(rows.x), EVEN), np.zeros(len(rows.x), bool)
         x = self._scaling.apply(self._matrix([rows]))
-        scores, margins = self._online.scored(x)
+        aware = getattr(self, "aware", False) and rows.sensitive
+        group = self._groups.codes(self._table([rows]), len(x)) if aware else None
+        scores, margins = self._online.scored(x, group)
         return expit(scores), margins > 0
 
     def _shares(self, rows: Rows) -> dict[Label, np.ndarray]:
@@ -352,17 +355,15 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 "it, in `sensitive_features`; got both"
             )
 
-    def _table(self) -> Any:
-        """Return the groups of the rows collected, by column; None where nothing is sensitive."""
+    def _table(self, collected: Sequence[Rows]) -> Any:
+        """Return the groups of rows, by column; None where nothing is sensitive."""
         known = [column.column for column in self._groups.columns]
-        names = dict.fromkeys(
-            [*known, *(name for rows in self._waiting for name in rows.sensitive)]
-        )
+        names = dict.fromkeys([*known, *(name for rows in collected for name in rows.sensitive)])
         columns: dict[str, list] = {name: [] for name in names}
-        for rows in self._waiting:
+        for rows in collected:
             given = dict(zip(rows.sensitive, zip(*rows.groups, strict=True), strict=True))
             for name, values in columns.items():
-                values.extend(given.get(name, [None] * len(rows.y)))
+                values.extend(given.get(name, [None] * len(rows.x)))
         return sensitive_table(columns or None)
 
     def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:

@@ -20,24 +20,14 @@ class DecoupledFairSAOMLClassifier(OnlineClassifier):
     turns up later is counted as 'unseen' and is in no constraint"""
     random_state: Any
     """seed of all that is random; an int gives the same result every time"""
-    model: str
-    """heads are mixtures of logistic models"""
-    hidden: tuple[int, ...]
-    """widths of the mlp's hidden layers"""
     constraints: str
     """fairness asked for: demographic parity, equal opportunity, equalized odds"""
-    tolerance: float
-    """gap between groups that is fair enough"""
-    gap_score: str
-    """what the smooth gap is taken of"""
     decision: str | float
     """when a row is positive: calibrated probability over 0.5, over the base rate, or a number"""
-    prior_discount: float
-    """memory of the class prior from task to task"""
-    radius: float | None
-    """l2 ball the parameters are projected onto"""
     ratio: float
     """what is asked for: the lowest group's rate over the highest"""
+    aware: bool
+    """whether a row's own group may decide, where that is lawful"""
     def __init__(
         self,
         *,
@@ -45,15 +35,10 @@ class DecoupledFairSAOMLClassifier(OnlineClassifier):
         standardize: bool = True,
         known_groups: Collection[Any] | None = None,
         random_state: Any = None,
-        model: str = "logistic",
-        hidden: tuple[int, ...] = (40, 40),
         constraints: str = "eo",
-        tolerance: float = 0.02,
-        gap_score: str = "decision",
         decision: str | float = "accuracy",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
         ratio: float = 0.9,
+        aware: bool = False,
     ) -> None: ...
 
 class LiveFairSAOMLClassifier(OnlineClassifier):
@@ -766,24 +751,14 @@ class AdaptiveFairClassifier(OnlineClassifier):
     turns up later is counted as 'unseen' and is in no constraint"""
     random_state: Any
     """seed of all that is random; an int gives the same result every time"""
-    model: str
-    """heads are mixtures of logistic models"""
-    hidden: tuple[int, ...]
-    """widths of the mlp's hidden layers"""
     constraints: str
     """fairness asked for: demographic parity, equal opportunity, equalized odds"""
-    tolerance: float
-    """gap between groups that is fair enough"""
-    gap_score: str
-    """what the smooth gap is taken of"""
     decision: str | float
     """when a row is positive: calibrated probability over 0.5, over the base rate, or a number"""
-    prior_discount: float
-    """memory of the class prior from task to task"""
-    radius: float | None
-    """l2 ball the parameters are projected onto"""
     ratio: float
     """what is asked for: the lowest group's rate over the highest"""
+    aware: bool
+    """whether a row's own group may decide, where that is lawful"""
     def __init__(
         self,
         *,
@@ -791,13 +766,8 @@ class AdaptiveFairClassifier(OnlineClassifier):
         standardize: bool = True,
         known_groups: Collection[Any] | None = None,
         random_state: Any = None,
-        model: str = "logistic",
-        hidden: tuple[int, ...] = (40, 40),
         constraints: str = "eo",
-        tolerance: float = 0.02,
-        gap_score: str = "decision",
         decision: str | float = "accuracy",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
         ratio: float = 0.9,
+        aware: bool = False,
     ) -> None: ...

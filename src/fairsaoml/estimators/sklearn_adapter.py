@@ -149,12 +149,13 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
             self._begin(X, known, table, horizon=None)
         return self._learn(X, y, table, [np.arange(len(y))])
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Return how far each row is from the other decision; above 0 is `classes_[1]`.
 
-        Raises NotFittedError before the first fit.
+        The rows' groups matter only to a learner that was asked to be `aware`; without them rows
+        are decided as if nobody knew their group. Raises NotFittedError before the first fit.
         """
-        return self._scored(X)[1]
+        return self._scored(X, sensitive_features)[1]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return calibrated probabilities, (row, class).
@@ -165,12 +166,13 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         positive = expit(self._scored(X)[0])
         return np.stack([1 - positive, positive], axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class decided for each row, without looking at sensitive features.
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Return the class decided for each row.
 
+        Sensitive features are looked at by a learner that was asked to be `aware`, and by no other.
         Raises NotFittedError before the first fit.
         """
-        decided = self.decision_function(X) > 0
+        decided = self.decision_function(X, sensitive_features=sensitive_features) > 0
         return self.classes_[decided.astype(int)]
 
     @property
@@ -269,10 +271,12 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         assert info is not None  # there is no learner before its first round
         return info
 
-    def _scored(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _scored(self, X: Any, sensitive_features: Any = None) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return self._learned.scored(self._scaling.apply(X))
+        table = self._checked_groups(X, sensitive_features)
+        group = None if table is None else self._groups.codes(table, len(X))
+        return self._learned.scored(self._scaling.apply(X), group)
 
     def save(self, path: str | PathLike) -> None:
         """Write what was learned into a folder of its own, replacing a model saved there before.

@@ -43,10 +43,10 @@ def run_round(
 ) -> tuple[State, Outcome]:
     """One round of one seed: the state after it, and what it showed."""
     keys = round_keys(run_key, round)
-    scores, margins = learner.scores(state, batch.x), learner.margins(state, batch.x)
+    scores, margins = learner.scores(state, batch.x), learner.margins(state, batch.x, batch.group)
     support, held_out = labelled_share(keys.split, batch)
     adapted = learner.adapt(state, support)
-    adapted_margins = learner.margins(adapted, batch.x)
+    adapted_margins = learner.margins(adapted, batch.x, batch.group)
     loss, violation = loss_and_violation(problem, scores, margins, batch)
     rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
     adapted_loss, adapted_violation = loss_and_violation(

@@ -17,7 +17,7 @@ from fairsaoml.runs.runner import load_run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
 from fairsaoml.streams.table.reading import need, read_table
-from fairsaoml.streams.table.stream import encode_rows
+from fairsaoml.streams.table.stream import encode_groups, encode_rows
 
 __all__ = ["encoded_rows", "one_seed", "predict_rows"]
 
@@ -34,7 +34,8 @@ def predict_rows(
 
     Returns:
         The calibrated probability of a positive label for each row, the decision for each row,
-        and notes on what was odd about the rows.
+        and notes on what was odd about the rows. A run that is `aware` takes the rows' groups from
+        their sensitive columns, where they are there.
 
     Raises:
         ConfigError: The run has no such seed.
@@ -47,9 +48,12 @@ def predict_rows(
     if not len(x):
         return np.zeros(0), np.zeros(0, bool), (*notes, f"{file} has a header and no rows")
     rows = len(x)
-    padded = np.pad(x, ((0, bucket(rows) - rows), (0, 0)))
+    room = ((0, bucket(rows) - rows), (0, 0))
+    padded, group = np.pad(x, room), None
+    if setup.config.get("aware") and setup.stream.encoder is not None:
+        group = np.pad(encode_groups(setup.stream.encoder, table), room)
     scores = np.asarray(jax.jit(setup.learner.scores)(state, padded))[:rows].astype(np.float64)
-    decisions = np.asarray(jax.jit(setup.learner.margins)(state, padded))[:rows] > 0
+    decisions = np.asarray(jax.jit(setup.learner.margins)(state, padded, group))[:rows] > 0
     return 1 / (1 + np.exp(-scores)), decisions, notes
 
 

@@ -15,7 +15,16 @@ import numpy as np
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.keys import init_key, round_keys
 from fairsaoml.core.problem import make_problem
-from fairsaoml.core.types import Attribute, Batch, Learner, RoundInfo, Schema, State, Task
+from fairsaoml.core.types import (
+    Attribute,
+    Batch,
+    Explanation,
+    Learner,
+    RoundInfo,
+    Schema,
+    State,
+    Task,
+)
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.evaluate.records import WARNINGS
@@ -37,7 +46,8 @@ class Programs(NamedTuple):
     learner: Learner
     init: Callable[[np.uint32], State]
     step: Any  # (seed, round, state, batch) to state and info
-    scores: Any  # (state, x) to calibrated logits, and margins
+    scores: Any  # (state, x, group) to calibrated logits, and margins
+    explain: Any  # (state, x, group) to an Explanation; None where the learner has none
 
     def outgrown(self) -> None:
         """Drop the programs compiled for a smaller state: some forty megabytes not needed again."""
@@ -146,13 +156,16 @@ class OnlineLearner(Saveable):
         """Return calibrated logits of rows (row, feature), as (row,) float64."""
         return self.scored(x)[0]
 
-    def decide(self, x: Any) -> np.ndarray:
+    def decide(self, x: Any, group: Any = None) -> np.ndarray:
         """Return which rows are decided positive, as (row,) booleans."""
-        return self.margins(x) > 0
+        return self.margins(x, group) > 0
 
-    def margins(self, x: Any) -> np.ndarray:
-        """Return how far rows are from the other decision, (row,) float64; above 0 is positive."""
-        return self.scored(x)[1]
+    def margins(self, x: Any, group: Any = None) -> np.ndarray:
+        """Return how far rows are from the other decision, (row,) float64; above 0 is positive.
+
+        Group codes (row, attribute) matter only to a learner that was asked to be `aware`.
+        """
+        return self.scored(x, group)[1]
 
     @property
     def threshold(self) -> float:
@@ -160,16 +173,33 @@ class OnlineLearner(Saveable):
         scores, margins = self.scored(np.zeros((1, len(self.schema.features))))
         return float(scores[0] - margins[0])
 
-    def scored(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    def scored(self, x: Any, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores and the margins of rows."""
-        x = np.asarray(x, np.float32)
-        scores, margins = np.empty(len(x)), np.empty(len(x))
-        for first in range(0, len(x), ROWS_AT_ONCE):
-            rows = x[first : first + ROWS_AT_ONCE]
-            part = slice(first, first + len(rows))
-            both = self._programs.scores(self._state, _padded(rows))
-            scores[part], margins[part] = (np.asarray(one)[: len(rows)] for one in both)
+        scores, margins = self._in_parts(self._programs.scores, x, group)
         return scores, margins
+
+    def explain(self, x: Any, group: Any = None) -> Explanation | None:
+        """Return why rows are decided as they are; None where the learner cannot tell."""
+        program = self._programs.explain
+        return None if program is None else Explanation._make(self._in_parts(program, x, group))
+
+    def _in_parts(self, program: Any, x: Any, group: Any) -> list[np.ndarray]:
+        """Return what a program says of rows, so many at a time; a scalar is the same for all."""
+        x = np.asarray(x, np.float32)
+        if group is None:  # nobody knows
+            codes = [len(levels) for _, levels in self.schema.attributes]
+            group = np.broadcast_to(np.array(codes, np.int32), (len(x), len(codes)))
+        group = np.asarray(group, np.int32)
+        parts = []
+        for first in range(0, max(len(x), 1), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            said = program(self._state, _padded(x[rows]), _padded(group[rows]))
+            count = len(x[rows])
+            parts.append([np.asarray(one)[:count] if one.ndim else np.asarray(one) for one in said])
+        joined = [
+            np.concatenate(same) if same[0].ndim else same[0] for same in zip(*parts, strict=True)
+        ]
+        return [one.astype(np.float64) for one in joined]
 
     @cached_property
     def _programs(self) -> Programs:
@@ -281,12 +311,13 @@ def programs(
     def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
         return learner.step(round_keys(jax.random.key(seed), round).step, round, state, batch)
 
-    def scores(state: State, x: Any) -> tuple[Any, Any]:
-        return learner.scores(state, x), learner.margins(state, x)
+    def scores(state: State, x: Any, group: Any) -> tuple[Any, Any]:
+        return learner.scores(state, x), learner.margins(state, x, group)
 
     return Programs(
         learner=learner,
         init=jax.jit(init),
         step=jax.jit(step),
         scores=jax.jit(scores),
+        explain=learner.explain and jax.jit(learner.explain),
     )
