@@ -219,7 +219,7 @@ def test_a_decision_is_explained_by_its_threshold():
     assert float(jnp.abs(moved).max()) > 0.05  # there was something to move
     plain = learner.plain_margins(state, batch.x)
     assert np.allclose(plain, said.probability - said.plain_threshold, atol=1e-6)
-    # What is said of the columns is most of what tells rows apart, and merit counts more than noise.
+    # The columns' parts are most of what tells rows apart, and merit counts more than noise.
     whole = said.contribution.sum(1)
     assert np.corrcoef(whole, scores)[0, 1] > 0.98
     assert jnp.abs(said.contribution[:, 0]).mean() > 5 * jnp.abs(said.contribution[:, 2]).mean()

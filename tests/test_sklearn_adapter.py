@@ -51,7 +51,7 @@ def test_every_learner_has_its_class(module):
     for cls in named.values():
         config = BUILTIN[cls._learner].config()
         assert cls()._config() == config
-        assert cls(tolerance=0.3)._config() == type(config)(tolerance=0.3)
+        assert cls(decision=0.3)._config() == type(config)(decision=0.3)
         assert [*inspect.signature(cls).parameters] == [*cls._parameter_fields]
         for name in cls._parameter_fields:
             assert f"    {name} : default " in cls.__doc__

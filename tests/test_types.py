@@ -40,7 +40,7 @@ def test_every_public_name_has_its_type(tmp_path):
     ("line", "problem"),
     [
         ("AdaptiveFairClassifier(tolerence=0.1)", 'Unexpected keyword argument "tolerence"'),
-        ('AdaptiveFairClassifier(tolerance="low")', 'has incompatible type "str"'),
+        ('AdaptiveFairClassifier(ratio="low")', 'has incompatible type "str"'),
         ("river.FairGLCClassifier(task_sise=3)", 'Unexpected keyword argument "task_sise"'),
         ('run(RunSpec(stream="synthetic"), overwrite=True)', 'keyword argument "overwrite"'),
         ("from fairsaoml import fairness_for_free", 'has no attribute "fairness_for_free"'),
