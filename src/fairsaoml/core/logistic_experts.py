@@ -1,0 +1,228 @@
+"""Logistic regressions that differ in what they remember, solved round by round.
+
+Expert k of a head keeps a share of the past each round. It solves, by Newton's chord steps,
+
+    min over theta   present loss (exact) + past loss (a quadratic) + ridge,
+
+a shorter memory borrowing a few rows of the next longer one. A matrix and a vector remember the
+past, however long it is. All heads and memories on one feature map are solved together; a head's
+memories share the curvature of the present rows.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve
+from jaxtyping import Array, Float
+
+__all__ = ["Experts", "logits", "new_experts", "nth_rows", "softplus", "solve"]
+
+BORROWED = 30.0  # rows of the next longer memory's past
+FIRST_RIDGE = 0.25  # times the mean square of a feature: prior logits of variance 4 a feature
+BIAS_RIDGE = 0.1
+SMALLEST_RIDGE, LARGEST_RIDGE = 0.1, 1e3
+DOUBT = 4.0  # coefficients' worth of belief in the first guess of a ridge
+STEPS = 2  # chord steps a round
+STEP_SIZES = (2.0, 1.0, 0.5, 0.25, 0.0625, 0.0)  # the best of these is taken
+SMALLEST_BEND = 1e-3  # of a row's curvature p (1 - p)
+CURVATURE_ROWS = 1024  # of a task, evenly thinned: curvature and step size need no more
+LARGEST_LOGIT = 12.0
+MOST_ROWS = 1e6  # that an expert remembers: float32 could not tell more
+JITTER = 1e-6  # of the largest diagonal entry: keeps a matrix positive in float32
+
+Blocks = tuple[tuple[int, int], ...]
+
+
+class Experts(NamedTuple):
+    """Logistic regressions on one feature map, for every head and memory."""
+
+    rows: Float[Array, "head memory"]  # remembered
+    curvature: Float[Array, "head memory width width"]  # past loss: theta' H theta / 2 - b' theta
+    slope: Float[Array, "head memory width"]  # b
+    theta: Float[Array, "head memory width"]
+    ridge: Float[Array, "head width"]
+    size: Float[Array, "head width"]  # sums of squares of the features
+    seen: Float[Array, "head"]  # rows ever
+
+
+class Rows(NamedTuple):
+    """A task's rows as one map shows them, rows last where heads are an axis."""
+
+    features: Float[Array, "row width"]
+    target: Float[Array, "head row"]
+    weight: Float[Array, "head row"]
+
+
+def new_experts(heads: int, memories: int, width: int) -> Experts:
+    """Experts before any row: every logit is 0."""
+    return Experts(
+        rows=jnp.zeros((heads, memories)),
+        curvature=jnp.zeros((heads, memories, width, width)),
+        slope=jnp.zeros((heads, memories, width)),
+        theta=jnp.zeros((heads, memories, width)),
+        ridge=jnp.zeros((heads, width)),
+        size=jnp.zeros((heads, width)),
+        seen=jnp.zeros(heads),
+    )
+
+
+def logits(
+    experts: Experts, features: Float[Array, "row width"]
+) -> Float[Array, "head memory row"]:
+    """What every expert says of rows, within bounds."""
+    return jnp.clip(experts.theta @ features.T, -LARGEST_LOGIT, LARGEST_LOGIT)
+
+
+def softplus(z: Array) -> Array:
+    """log(1 + exp(z)), as few operations."""
+    return jnp.maximum(z, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(z)))
+
+
+def nth_rows(real: Float[Array, "row"], most: int) -> tuple[Array, Array]:
+    """At most `most` of the rows that are real, evenly thinned: their places, and which are meant.
+
+    >>> places, meant = nth_rows(jnp.array([1.0, 0.0, 1.0, 1.0]), 2)
+    >>> places.tolist(), meant.tolist()
+    ([0, 3], [True, True])
+    """
+    order = jnp.cumsum(real)
+    count = order[-1]
+    kept = jnp.minimum(count, float(most))
+    place = jnp.arange(most, dtype=jnp.float32)
+    nth = jnp.floor((place + 0.5) * count / jnp.maximum(kept, 1.0)) + 1
+    return jnp.searchsorted(order, nth, method="compare_all"), place < kept
+
+
+def solve(
+    experts: Experts,
+    features: Float[Array, "row width"],
+    target: Float[Array, "row head"],
+    weight: Float[Array, "row head"],
+    keeps: Float[Array, "memory"],
+    share: Float[Array, "head memory"],
+    blocks: Blocks,
+) -> Experts:
+    """A round of all experts on one map: forget, solve, remember.
+
+    `share` is the weight of each expert in its head; `blocks` are the features, the constant apart,
+    with a ridge of their own. A head without rows forgets nothing.
+    """
+    rows = Rows(features=features, target=target.T, weight=weight.T)
+    mix = share / share.sum(1, keepdims=True)
+    count = weight.sum(0)
+    seen = experts.seen + count
+    size = experts.size + rows.weight @ features**2
+    ridge = _ridge(experts, size, seen, mix, blocks)
+    keeps = jnp.where(count[:, None] > 0, keeps, 1.0)
+    keeps = keeps * jnp.minimum(1.0, MOST_ROWS / jnp.maximum(experts.rows + count[:, None], 1.0))
+    remembered = keeps * experts.rows
+    curvature = keeps[:, :, None, None] * experts.curvature
+    slope = keeps[:, :, None] * experts.slope
+    borrowed = _borrowed(remembered)
+    past = jnp.einsum("hkj,hjde->hkde", borrowed, curvature)
+    pull = jnp.einsum("hkj,hjd->hkd", borrowed, slope)
+    largest = jnp.einsum("hkdd->hkd", past).max(2)
+    diagonal = ridge[:, None] + JITTER * largest[:, :, None]
+    past = past + diagonal[:, :, :, None] * jnp.eye(features.shape[1])
+    # The first rows: begin at their base rate.
+    rate = ((rows.weight * rows.target).sum(1) + 0.5) / (count + 1.0)
+    begin = jnp.where(seen > count, experts.theta[:, :, 0].T, jnp.log(rate) - jnp.log1p(-rate)).T
+    theta = experts.theta.at[:, :, 0].set(begin)
+    few = _thinned(rows)
+    chance = jax.nn.sigmoid(theta @ few.features.T)
+    bend = jnp.einsum("hkn,hk->hn", jnp.maximum(chance * (1 - chance), SMALLEST_BEND), mix)
+    present = jnp.einsum("hn,nd,ne->hde", few.weight * bend, few.features, few.features)
+    factor = jnp.linalg.cholesky(past + present[:, None])
+
+    def chord(theta: Array, _: None) -> tuple[Array, None]:
+        back = jnp.einsum("hkde,hke->hkd", past, theta) - pull
+        gradient = _gradient(rows, theta) + back
+        step = jax.vmap(jax.vmap(lambda lower, g: cho_solve((lower, True), g)))(factor, gradient)
+        return theta - _step_size(few, past, theta, step, gradient)[:, :, None] * step, None
+
+    theta, _ = jax.lax.scan(chord, theta, None, length=STEPS)
+    pulled = jnp.einsum("hde,hke->hkd", present, theta)
+    return Experts(
+        rows=remembered + count[:, None],
+        curvature=curvature + present[:, None],
+        slope=slope + pulled - _gradient(rows, theta),
+        theta=theta,
+        ridge=ridge,
+        size=size,
+        seen=seen,
+    )
+
+
+def _thinned(rows: Rows) -> Rows:
+    """At most CURVATURE_ROWS rows of a task, each standing for as many as were left out."""
+    if len(rows.features) <= CURVATURE_ROWS:
+        return rows
+    real = (rows.weight.sum(0) > 0).astype(jnp.float32)
+    place, meant = nth_rows(real, CURVATURE_ROWS)
+    weight = jnp.where(meant, rows.weight[:, place], 0.0)
+    stands_for = rows.weight.sum(1) / jnp.maximum(weight.sum(1), 1e-9)
+    return Rows(rows.features[place], rows.target[:, place], weight * stands_for[:, None])
+
+
+def _gradient(rows: Rows, theta: Array) -> Float[Array, "head memory width"]:
+    """Of the present rows' loss."""
+    excess = jax.nn.sigmoid(theta @ rows.features.T) - rows.target[:, None]
+    return (excess * rows.weight[:, None]) @ rows.features
+
+
+def _step_size(
+    few: Rows, past: Array, theta: Array, step: Array, gradient: Array
+) -> Float[Array, "head memory"]:
+    """The best of STEP_SIZES: the loss of a few rows, with the slope of all rows and the past."""
+    now, moves = theta @ few.features.T, step @ few.features.T
+    excess = jax.nn.sigmoid(now) - few.target[:, None]
+    slope_of_few = (excess * moves * few.weight[:, None]).sum(2)
+    slope = (gradient * step).sum(2) - slope_of_few
+    bend = jnp.einsum("hkd,hkde,hke->hk", step, past, step)
+    sizes = jnp.array(STEP_SIZES)[:, None, None]
+    moved = now - sizes[..., None] * moves
+    loss = ((softplus(moved) - few.target[:, None] * moved) * few.weight[:, None]).sum(3)
+    values = loss - sizes * slope + 0.5 * sizes**2 * bend
+    return jnp.array(STEP_SIZES)[jnp.argmin(values, axis=0)]
+
+
+def _borrowed(rows: Float[Array, "head memory"]) -> Float[Array, "head memory memory"]:
+    """How much of each memory's past a memory has: its own, and BORROWED rows of the next longer.
+
+    That one has borrowed likewise.
+    """
+    memories = rows.shape[1]
+    unit = jnp.eye(memories)
+    whole = [jnp.broadcast_to(unit[-1], rows.shape)]
+    for k in reversed(range(memories - 1)):
+        longer = rows[:, k + 1]
+        part = jnp.where(longer > 0, jnp.minimum(1.0, BORROWED / jnp.maximum(longer, 1e-6)), 0.0)
+        whole.insert(0, unit[k] + part[:, None] * whole[0])
+    return jnp.stack(whole, axis=1)
+
+
+def _ridge(
+    experts: Experts,
+    size: Float[Array, "head width"],
+    seen: Float[Array, "head"],
+    mix: Float[Array, "head memory"],
+    blocks: Blocks,
+) -> Float[Array, "head width"]:
+    """A ridge for each block of features, by the evidence (MacKay 1992, diagonal).
+
+    alpha = (doubt + sum_j gamma_j) / (doubt / alpha_0 + sum_j theta_j^2), gamma_j = H_jj / (H_jj +
+    alpha): how many coefficients of the block the rows decide, by how large they are.
+    """
+    columns = jnp.arange(size.shape[1])
+    inside = jnp.stack([(begin <= columns) & (columns < end) for begin, end in blocks], axis=1)
+    inside = inside.astype(jnp.float32)
+    diagonal = jnp.einsum("hkjj->hkj", experts.curvature)
+    decided = jnp.einsum("hk,hkj->hj", mix, diagonal / (diagonal + experts.ridge[:, None] + 1e-9))
+    squares = jnp.einsum("hk,hkj->hj", mix, experts.theta**2)
+    guess = FIRST_RIDGE * jnp.maximum(size @ inside / jnp.maximum(seen, 1.0)[:, None], 1.0)
+    evidence = (DOUBT + decided @ inside) / (DOUBT / guess + squares @ inside)
+    evidence = jnp.clip(evidence, SMALLEST_RIDGE, LARGEST_RIDGE)
+    solved_before = (experts.ridge[:, :1] > 0).astype(jnp.float32)
+    ridge = (solved_before * evidence + (1 - solved_before) * guess) @ inside.T
+    return ridge.at[:, 0].set(BIAS_RIDGE)
