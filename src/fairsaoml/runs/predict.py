@@ -44,7 +44,8 @@ def predict_rows(
     """
     spec, setup, checkpoint = load_run(folder)
     _, state = one_seed(spec, checkpoint, seed)
-    x, notes = encoded_rows(setup.stream, read_table(file), str(file))
+    table = read_table(file)
+    x, notes = encoded_rows(setup.stream, table, str(file))
     if not len(x):
         return np.zeros(0), np.zeros(0, bool), (*notes, f"{file} has a header and no rows")
     rows = len(x)

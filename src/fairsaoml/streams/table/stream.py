@@ -185,22 +185,12 @@ def encode_groups(encoder: Mapping[str, Any], frame: Any) -> np.ndarray:
     """The groups of new rows, (row, attribute) codes; where a column is not there, unknown."""
     sensitive = Encoder.from_json(encoder).sensitive
     codes = [
-        role.codes(frame[role.column])[0]
-        if role.column in frame.column_names
+        role.codes(frame).codes
+        if set(role.columns) <= set(frame.column_names)
         else np.full(frame.num_rows, len(role.levels), np.int32)
         for role in sensitive
     ]
     return np.stack(codes, axis=1)
-
-
-def _fitted(
-    first: Any, roles: Roles, positive: Any, saved: Mapping[str, Any] | None
-) -> tuple[Encoder, tuple[str, ...]]:
-    """The saved encoder or, where there is none, one fitted on the first task; and notes."""
-    if saved is None:
-        return fit_first_task(first, roles, positive)
-    encoder = Encoder.from_json(saved)
-    return encoder, encoder.notes()
 
 
 def encoded_tasks(
