@@ -13,7 +13,7 @@ import tiny
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import PrimalDual
 from fairsaoml.runs import checkpoint as module
-from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint
+from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint, sealed
 from fairsaoml.runs.runner import resume
 
 
@@ -149,7 +149,8 @@ def test_a_manifest_keeps_every_digit_of_a_setting(folder):
 
 def test_a_checkpoint_of_a_newer_schema_is_refused(folder):
     manifest = json.loads((folder / MANIFEST).read_text())
-    (folder / MANIFEST).write_text(json.dumps({**manifest, "schema": manifest["schema"] + 1}))
+    newer = sealed({**manifest, "schema": manifest["schema"] + 1})
+    (folder / MANIFEST).write_text(json.dumps(newer))
     with pytest.raises(RunError, match=r"newer fairsaoml: upgrade"):
         load(folder)
 

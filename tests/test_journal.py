@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.runs.journal import Journal, read_rounds
+from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
 
 SEEDS = (0, 1)
 
@@ -83,6 +83,17 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_says_which(path, damage):
     with pytest.raises(RunError, match="line 3"):
         Journal(path, after=3)
     assert path.read_bytes() == b"".join(lines)  # nothing was thrown away
+
+
+def test_damage_after_the_checkpoints_round_is_cut_and_written_again(path):
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"{\n", *lines[3:]]))
+    assert whole_rounds(path, len(SEEDS)) == 1
+    with Journal(path, after=1) as journal:
+        for round in (2, 3):
+            journal.append(lines_of(round))
+    assert path.read_bytes() == whole
 
 
 def test_nan_never_gets_into_a_journal(path):

@@ -357,6 +357,7 @@ def test_folders_that_an_older_version_wrote_are_kept(tmp_path):
     written = json.loads((folder / "spec.json").read_text())
     written["command"] = "fairsaoml peers synthetic --peers sgd --seeds 1"
     written["versions"] = {"fairsaoml": "0.0.9"}
+    del written["spec_sha256"]  # there was none
     (folder / "spec.json").write_text(json.dumps(written))
     before = (folder / "rounds.jsonl").read_bytes()
     run_alternative(spec, folder)

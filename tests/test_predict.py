@@ -1,6 +1,8 @@
 """What a run has learned is in its folder; the table it learned from may change or be gone."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,11 @@ import pytest
 
 import tiny
 from fairsaoml import load
-from fairsaoml.core.errors import DataError
+from fairsaoml.core.errors import DataError, RunError
+from fairsaoml.files import seal_of, tidy
+from fairsaoml.runs import runner
+from fairsaoml.runs.checkpoint import sealed
+from fairsaoml.runs.folder import read_spec, write_spec
 from fairsaoml.runs.predict import predict_rows
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import RunSpec
@@ -103,10 +109,59 @@ def test_a_run_is_not_resumed_on_other_rows(tmp_path, monkeypatch):
     changed = table.copy()
     changed.loc[59, "hired"] = "no" if table.loc[59, "hired"] == "yes" else "yes"
     changed.to_csv(tmp_path / "jobs.csv", index=False)
-    with pytest.raises(DataError, match=r"as it was when the run began, got other rows in its fir"):
+    with pytest.raises(DataError, match=r"as it was when the run began, got other rows; put"):
         resume(tmp_path / "run")
-    table.to_csv(tmp_path / "jobs.csv", index=False)
-    assert resume(tmp_path / "run")["rounds"] == 5
+    pd.concat([table, jobs(seed=9, rows=30)]).to_csv(tmp_path / "jobs.csv", index=False)
+    assert resume(tmp_path / "run")["rounds"] == 5  # as many as it had when it began
+
+
+def test_a_table_is_found_where_it_was_or_beside_its_run_never_by_its_name_alone(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("FAIRSAOML_CHECKPOINT_SECONDS", "0")
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    jobs().to_csv("jobs.csv", index=False)
+    with pytest.raises(Stopped):
+        run_table(Path(), stop_after=2)
+    moved = home.rename(tmp_path / "moved")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    jobs(seed=3).to_csv("jobs.csv", index=False)  # another of that name
+    table = (moved / "jobs.csv").rename(moved / "away.csv")
+    with pytest.raises(DataError, match=r"expected the run's table at .*home/jobs.csv, got none"):
+        resume(moved / "run")
+    table.rename(moved / "jobs.csv")
+    assert resume(moved / "run")["rounds"] == 5
+
+
+def test_settings_are_kept_to_the_last_digit_and_a_spec_edited_by_hand_is_refused(
+    finished, tmp_path
+):
+    folder = shutil.copytree(finished / "run", tmp_path / "run")
+    path = folder / "spec.json"
+    spec = json.loads(path.read_text())
+    spec["learner"]["config"]["tolerance"] = 0.0123456789
+    path.write_text(json.dumps(spec))
+    with pytest.raises(RunError, match=r"spec.json is not what was written; put it back"):
+        load(folder)
+    seal = spec.pop("spec_sha256")
+    for edited in (spec, {**spec, "spec_sha256": seal_of(spec)}):  # without a seal, or sealed anew
+        path.write_text(json.dumps(edited))
+        with pytest.raises(RunError, match="the run's checkpoint differ in learner: it was chan"):
+            load(folder)
+    write_spec(folder, spec)
+    assert read_spec(folder)["learner"]["config"]["tolerance"] == 0.0123456789
+    assert seal != seal_of(spec)
+
+
+def test_other_versions_are_named(finished, monkeypatch):
+    made = runner.versions("jax", "numpy")
+    monkeypatch.setattr(runner, "versions", lambda *names: {**made, "jax": "99.0"})
+    with pytest.warns(UserWarning, match=rf"made with jax {made['jax']} \(now 99.0\)"):
+        load(finished / "run")
 
 
 def test_a_run_of_before_the_spec_held_a_checksum_is_still_resumed(finished, tmp_path, monkeypatch):
@@ -114,13 +169,15 @@ def test_a_run_of_before_the_spec_held_a_checksum_is_still_resumed(finished, tmp
     jobs().to_csv(tmp_path / "jobs.csv", index=False)
     with pytest.raises(Stopped):
         run_table(tmp_path, stop_after=3)
-    path = tmp_path / "run" / "spec.json"
-    spec = json.loads(path.read_text())
-    del spec["stream"]["first_task"]
-    for column in spec["stream"]["encoder"]["columns"]:  # it was written with seven digits
-        column.update({k: float(f"{v:.7g}") for k, v in column.items() if isinstance(v, float)})
-    path.write_text(json.dumps(spec))
-    resume(tmp_path / "run")
+    for name in ("spec.json", "checkpoint/manifest.json", "checkpoint/previous.json"):
+        path = tmp_path / "run" / name
+        old = json.loads(path.read_text())
+        del old["spec_sha256"], old["stream"]["fingerprint"], old["stream"]["path"]
+        if name == "spec.json":  # it was written with seven digits
+            old = tidy(old)
+        path.write_text(json.dumps(sealed(old) if "manifest_sha256" in old else old))
+    with pytest.warns(UserWarning, match="whether its rows have changed cannot be told"):
+        resume(tmp_path / "run")
     assert tiny.lines(tmp_path / "run") == tiny.lines(finished / "run")
     assert len(predict_rows(tmp_path / "run", finished / "new.csv")[0]) == 20
 

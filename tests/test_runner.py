@@ -1,8 +1,10 @@
 """A run on disk: all of it is there, and a killed one ends up the same as one never killed."""
 
 import json
+import os
 import shlex
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from signal import SIGINT, raise_signal
 
@@ -18,7 +20,8 @@ from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.runs import runner
 from fairsaoml.runs import spec as spec_module
-from fairsaoml.runs.runner import Interrupted, prepare, resume, run
+from fairsaoml.runs.folder import free_folder, locked, prepared
+from fairsaoml.runs.runner import Interrupted, resume, run
 from fairsaoml.runs.spec import RunSpec, split_settings
 
 KEYS = {
@@ -51,7 +54,7 @@ def test_a_run_leaves_its_files_and_nothing_else(finished):
     last = f"{tiny.ROUNDS:08d}"
     names = set(content(finished)) - {"checkpoint/previous.json"}
     assert {name for name in names if not name.startswith("checkpoint/state-")} == {
-        *("spec.json", "rounds.jsonl", "summary.json", "predictions.parquet"),
+        *("spec.json", "rounds.jsonl", "summary.json", "predictions.parquet", ".lock"),
         "checkpoint/manifest.json",
     }
     assert f"checkpoint/state-{last}.safetensors" in names
@@ -244,6 +247,14 @@ def test_resuming_a_finished_run_returns_its_summary_and_touches_nothing(finishe
     assert content(folder) == before
 
 
+def test_a_torn_summary_is_written_again(finished, tmp_path):
+    folder = copied(finished, tmp_path)
+    whole = (folder / "summary.json").read_bytes()
+    (folder / "summary.json").write_bytes(whole[:100])
+    resume(folder)
+    assert (folder / "summary.json").read_bytes() == whole
+
+
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path):
     with pytest.raises(RunError, match=r"expected a run in .*, found no spec.json; start it with"):
         resume(tmp_path)
@@ -282,6 +293,45 @@ def test_a_stream_without_tasks_is_an_error(tmp_path, monkeypatch):
 
 
 # Where a run may be written
+
+
+def prepare(folder, *, force=False):
+    with prepared(folder, force=force):
+        pass
+
+
+def test_a_live_run_is_not_replaced_or_resumed_by_another(finished, tmp_path):
+    folder = copied(finished, tmp_path)
+    (folder / "summary.json").unlink()
+    before = content(folder)
+    with locked(folder):
+        for act in (lambda: run(tiny.spec(), folder, force=True), lambda: resume(folder)):
+            with pytest.raises(RunError, match="another process is working in"):
+                act()
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("name", ["spec.json", "rounds.jsonl", "checkpoint", "summary.json"])
+def test_a_link_in_a_runs_folder_is_not_followed(finished, tmp_path, name):
+    folder = copied(finished, tmp_path)
+    if name != "summary.json":
+        (folder / "summary.json").unlink()
+    elsewhere = (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(elsewhere)
+    before = content(tmp_path)
+    with pytest.raises(RunError, match=r"found a link; remove it"):
+        resume(folder)
+    assert content(tmp_path) == before
+    prepare(folder, force=True)
+    assert elsewhere.exists()
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(finished, tmp_path):
+    folder = copied(finished, tmp_path)
+    (folder / "spec.json").unlink()
+    os.mkfifo(folder / "spec.json")
+    with pytest.raises(RunError, match="expected a regular file"):
+        resume(folder)
 
 
 def test_a_folder_that_holds_another_run_is_kept(finished, tmp_path):
@@ -325,13 +375,13 @@ def test_force_removes_all_of_a_runs_own_files(finished, tmp_path):
     for name in ("report.html", ".rounds.jsonl.part", ".predictions/00000001.parquet"):
         (folder / name).write_text("")
     prepare(folder, force=True)
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
 def test_a_folder_killed_before_its_spec_was_whole_is_started_afresh(tmp_path):
     (tmp_path / ".spec.json.part").write_text('{"sch')
     prepare(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path):
@@ -340,10 +390,12 @@ def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path):
         prepare(tmp_path / "run")
 
 
-def test_a_run_without_a_folder_gets_a_free_one(tmp_path, monkeypatch):
+def test_runs_without_a_folder_get_one_each_however_close_they_start(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    spec = tiny.spec(stream="data/loans.2020.csv")
-    first = runner.free_folder(spec)
-    first.mkdir(parents=True)
-    assert str(first) == "runs/loans-fairsaoml-live"
-    assert str(runner.free_folder(spec)) == "runs/loans-fairsaoml-live-2"
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(free_folder, ["loans-fairsaoml"] * 8))
+    assert len({*folders}) == 8
+    assert {str(folder) for folder in folders} >= {
+        "runs/loans-fairsaoml",
+        "runs/loans-fairsaoml-8",
+    }

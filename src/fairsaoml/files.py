@@ -1,8 +1,10 @@
-"""Files that are either complete or absent, and JSON without NaN."""
+"""Files that are either complete or absent, never followed through a link; JSON without NaN."""
 
+import hashlib
 import json
 import math
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +13,14 @@ from typing import Any
 from fairsaoml.core.errors import RunError
 
 __all__ = [
+    "Damaged",
     "json_lines",
+    "make_folder",
+    "open_regular",
+    "read_bytes",
     "read_json",
     "replacing",
+    "seal_of",
     "sync_folder",
     "tidy",
     "write_all",
@@ -23,6 +30,10 @@ __all__ = [
 ]
 
 DIGITS = 7  # significant digits of a float in a file: what float32 can tell
+
+
+class Damaged(RunError):
+    """A line that is not what was written."""
 
 
 def tidy(value: Any) -> Any:
@@ -53,6 +64,7 @@ def replacing(path: Path, *, shared: bool = False) -> Iterator[Path]:
     """
     owner = f".{os.getpid()}" if shared else ""
     temporary = path.with_name(f".{path.name}{owner}.part")
+    temporary.unlink(missing_ok=True)  # left by a kill, or a link that must not be followed
     try:
         yield temporary
         descriptor = os.open(temporary, os.O_RDWR)
@@ -88,7 +100,7 @@ def sync_folder(folder: Path) -> None:
 def write_bytes(path: Path, content: bytes) -> None:
     """Create or replace a file with `content`, completely or not at all."""
     with replacing(path) as temporary:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             write_all(descriptor, content)
         finally:
@@ -105,9 +117,59 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(tidy(value), indent=2, allow_nan=False) + "\n")
 
 
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of a regular file: what lies in a folder from elsewhere is not trusted.
+
+    Raises:
+        RunError: there is a link, a folder, a pipe or a device.
+        OSError: it cannot be opened.
+    """
+    # A pipe without a writer would otherwise be waited for.
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if path.is_symlink():
+        raise RunError(f"expected a regular file at {path}, found a link; remove it")
+    descriptor = os.open(path, flags | careful, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise RunError(f"expected a regular file at {path}, found something else; remove it")
+    return descriptor
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder inside another of ours; a link in its place is refused (RunError)."""
+    if path.is_symlink():
+        raise RunError(f"expected a folder at {path}, found a link; remove it")
+    if not path.exists():
+        path.mkdir(parents=True)
+        sync_folder(path.parent)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file."""
+    with open(open_regular(path), "rb") as file:
+        return file.read()
+
+
 def read_json(path: Path) -> Any:
-    """Return the plain data in a JSON file."""
-    return json.loads(path.read_text())
+    """Return the plain data in a JSON file.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply to be any of ours.
+    """
+    try:
+        return json.loads(read_bytes(path).decode())
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def seal_of(content: dict[str, Any]) -> str:
+    """Return a checksum of plain data, whatever the order of its keys.
+
+    >>> seal_of({"a": 1, "b": 2}) == seal_of({"b": 2, "a": 1})
+    True
+    """
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def json_lines(path: Path, *, key: str = "", advice: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -121,17 +183,17 @@ def json_lines(path: Path, *, key: str = "", advice: str) -> Iterator[tuple[int,
         advice: what to do about a damaged file, for the error.
 
     Raises:
-        RunError: another line is damaged.
+        Damaged: another line is not what was written.
     """
-    with open(path, "rb") as file:
+    with open(open_regular(path), "rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 record = json.loads(line) if line.endswith(b"\n") else None
-            except ValueError:
+            except (ValueError, RecursionError):
                 record = None
             if isinstance(record, dict) and (not key or key in record):
                 yield len(line), record
             elif file.read(1):
-                raise RunError(
+                raise Damaged(
                     f"line {number} of {path} is damaged; expected one JSON object a line; {advice}"
                 )

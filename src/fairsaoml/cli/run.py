@@ -1,12 +1,13 @@
 """`fairsaoml run`: one learner on one stream."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fairsaoml.cli.options import AsJson, Force, Quiet
-from fairsaoml.cli.output import print_json
+from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError
@@ -100,6 +101,7 @@ def run(
     from fairsaoml.learners.registry import DEFAULT, entry, registered
     from fairsaoml.runs import runner
     from fairsaoml.runs.events import as_events
+    from fairsaoml.runs.folder import free_folder
     from fairsaoml.runs.spec import RunSpec, split_settings
     from fairsaoml.streams.catalog import is_table
 
@@ -118,16 +120,21 @@ def run(
         learner_settings=of_learner,
         seeds=tuple(range(first, first + count)),
     )
-    folder = out or runner.free_folder(spec)
-    with progress([spec.learner], count, quiet=quiet) as on_event:
-        summary = runner.run(
-            spec,
-            folder,
-            force=force,
-            save_predictions=save_predictions,
-            repeat=False,
-            on_round=as_events(on_event),
-        )
+    folder = out or free_folder(f"{stem(stream)}-{name}")
+    try:
+        with progress([spec.learner], count, quiet=quiet) as on_event:
+            summary = runner.run(
+                spec,
+                folder,
+                force=force,
+                save_predictions=save_predictions,
+                repeat=False,
+                on_round=as_events(on_event),
+            )
+    finally:
+        if out is None:
+            with suppress(OSError):
+                folder.rmdir()  # where nothing was run it is empty
     if len(summary["seeds"]) < count:
         typer.echo("nothing is random in this run: one seed was run", err=True)
     _finish(folder, summary, as_json=json_)
@@ -136,8 +143,9 @@ def run(
 def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:
     from fairsaoml.runs import runner
     from fairsaoml.runs.events import as_events
+    from fairsaoml.runs.folder import is_finished
 
-    if runner.is_finished(folder):
+    if is_finished(folder):
         typer.echo(f"the run in {folder} is finished already", err=True)
         quiet = True
     with progress([folder.name], 1, quiet=quiet) as on_event:

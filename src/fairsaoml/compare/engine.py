@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from fairsaoml.core.errors import ConfigError, RunError, closest
 from fairsaoml.runs.events import Event, OnEvent, as_events
-from fairsaoml.runs.runner import Interrupted, is_finished, load_spec, prepare, resume, run
+from fairsaoml.runs.folder import is_finished, prepared
+from fairsaoml.runs.runner import Interrupted, load_spec, resume, run
 from fairsaoml.runs.spec import RunSpec, Setup
 
 __all__ = ["ENGINES", "Job", "run_all", "run_job"]
@@ -71,7 +72,8 @@ def run_all(
         for job in jobs:
             Setup.of(job.spec)  # raises before anything is removed
         for job in jobs:
-            prepare(job.folder, force=True)
+            with prepared(job.folder, force=True):
+                pass  # emptied
     waiting = []
     for number, job in enumerate(jobs):
         if is_finished(job.folder):

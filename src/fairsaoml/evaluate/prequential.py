@@ -32,6 +32,7 @@ def prequential(
     *,
     state: State | None = None,
     after: int = 0,
+    before: int = 0,
 ) -> Iterator[RoundResult]:
     """Run a learner on a stream, one round at a time, all seeds together.
 
@@ -42,6 +43,7 @@ def prequential(
         seeds: one run each, as an axis of one program.
         state: the seeds' states after round `after`, to go on from there.
         after: rounds up to here are skipped.
+        before: rounds that came before the stream's first task.
 
     Yields a `RoundResult` for each round. Rows are padded to powers of two, one compilation each.
     Raises DataError if a task does not fit the stream's schema.
@@ -49,7 +51,7 @@ def prequential(
     keys = run_keys(seeds)
     state = first_states(learner, keys) if state is None else state
     program = compiled(learner, problem, shared=not stream.seeded)
-    for round, arrived in enumerate(rounds_of(stream, seeds), start=1):
+    for round, arrived in enumerate(rounds_of(stream, seeds), start=before + 1):
         if round <= after:
             continue
         tasks = [checked(task, stream.schema, round) for task in arrived]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import read_json, tidy
+from fairsaoml.runs.folder import is_finished
 from fairsaoml.runs.journal import read_rounds
 
 __all__ = [
@@ -130,7 +131,7 @@ def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
     learner = str((spec.get("learner") or {}).get("name", ""))
     stream = str((spec.get("stream") or {}).get("name", ""))
     seeds = sorted({line["seed"] for line in lines})
-    finished = (folder / "summary.json").exists()
+    finished = is_finished(folder)
     if finished:
         summary = _object(folder / "summary.json")
         if not {"overall", "domains"} <= summary.keys():

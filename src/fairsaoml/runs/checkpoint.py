@@ -7,6 +7,7 @@ pair is used instead.
 
 import hashlib
 import json
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,13 +23,21 @@ from safetensors.numpy import save as save_arrays
 from fairsaoml.core.buffers import EMPTY
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import State
-from fairsaoml.files import read_json, sync_folder, write_bytes, write_text
+from fairsaoml.files import (
+    make_folder,
+    read_bytes,
+    read_json,
+    seal_of,
+    write_bytes,
+    write_text,
+)
 
 __all__ = ["Checkpoint", "load_checkpoint", "newest", "save_checkpoint", "sealed", "structured"]
 
 CHECKPOINT_SCHEMA = 3
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
+DAMAGED = (OSError, ValueError, KeyError, TypeError)  # what reading a damaged file raises
 
 Manifest = dict[str, Any]
 Arrays = Mapping[str, np.ndarray]
@@ -86,9 +95,7 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
         state: any tree of arrays.
         about: plain JSON to keep in the manifest.
     """
-    if not folder.exists():
-        folder.mkdir(parents=True)
-        sync_folder(folder.parent)
+    make_folder(folder)
     named = jax.tree_util.tree_leaves_with_path(jax.device_get(state))
     content = save_arrays(
         {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in named}
@@ -100,7 +107,7 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
         file = f"state-{round:08d}-{checksum[:8]}.safetensors"
     write_bytes(folder / file, content)
     if _is_whole(folder, folder / CURRENT):  # a damaged one must not replace an intact one
-        write_bytes(folder / PREVIOUS, (folder / CURRENT).read_bytes())
+        write_bytes(folder / PREVIOUS, read_bytes(folder / CURRENT))
     manifest = {
         "schema": CHECKPOINT_SCHEMA,
         "round": round,
@@ -116,19 +123,27 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
             stale.unlink()
 
 
-def load_checkpoint(folder: Path, like: State, *, at_most: int | None = None) -> Checkpoint | None:
+def load_checkpoint(
+    folder: Path,
+    like: State,
+    *,
+    at_most: int | None = None,
+    check: Callable[[Manifest], None] = lambda manifest: None,
+) -> Checkpoint | None:
     """Return the newest intact state, or None if none was saved.
 
     Args:
         folder: of checkpoints.
         like: a tree of the same structure.
         at_most: ignore states of later rounds.
+        check: called with the manifest; what it raises is passed on.
 
     Raises:
         RunError: all are damaged.
     """
 
     def make(manifest: Manifest, arrays: Arrays) -> Checkpoint:
+        check(manifest)
         return Checkpoint(round=manifest["round"], state=structured(arrays, like))
 
     return newest(folder, make, at_most=at_most)
@@ -139,6 +154,8 @@ def newest(
 ) -> Made | None:
     """Return `make(manifest, arrays)` of the newest intact checkpoint, or None if there is none."""
     problems = []
+    if folder.is_symlink():
+        raise RunError(f"expected a folder at {folder}, found a link; remove it")
     for path in (folder / CURRENT, folder / PREVIOUS):
         if not path.exists():
             continue
@@ -146,7 +163,7 @@ def newest(
             manifest, arrays = _read(folder, path)
             if at_most is None or manifest["round"] <= at_most:
                 return make(manifest, arrays)
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as problem:
+        except (*DAMAGED, SafetensorError) as problem:
             problems.append(f"{path.name}: {problem}")
             warnings.warn(
                 f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one",
@@ -164,8 +181,7 @@ def sealed(manifest: Manifest) -> Manifest:
     'e117576e'
     """
     rest = {key: value for key, value in manifest.items() if key != SEAL}
-    plain = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return {**rest, SEAL: hashlib.sha256(plain.encode()).hexdigest()}
+    return {**rest, SEAL: seal_of(rest)}
 
 
 def structured(arrays: Arrays, like: State) -> State:
@@ -184,6 +200,7 @@ def structured(arrays: Arrays, like: State) -> State:
 def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
     """A manifest of the current schema and its arrays, checked."""
     manifest = read_json(path)
+    _require_sealed(manifest)
     schema = manifest["schema"]
     if schema > CHECKPOINT_SCHEMA:
         raise RunError(
@@ -201,13 +218,21 @@ def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
     return {**manifest, "schema": CHECKPOINT_SCHEMA}, arrays
 
 
+def _require_sealed(manifest: Manifest) -> None:
+    # The first schema had no seal; whatever has one must fit it, the schema's digit included.
+    if (SEAL in manifest or manifest["schema"] > 1) and manifest != sealed(manifest):
+        raise ValueError("the manifest is not what was written")
+
+
 def _whole_content(folder: Path, manifest: Manifest) -> bytes:
     """The bytes of a manifest's state; ValueError if either is damaged."""
-    if manifest["schema"] > 1 and manifest != sealed(manifest):
-        raise ValueError("the manifest is not what was written")
-    content = (folder / manifest["file"]).read_bytes()
+    _require_sealed(manifest)
+    file = manifest["file"]
+    if not re.fullmatch(r"state-[\w-]+\.safetensors", file):
+        raise ValueError(f"it names {file!r}, which is no state of this folder")
+    content = read_bytes(folder / file)
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
-        raise ValueError(f"{manifest['file']} is not what was written")
+        raise ValueError(f"{file} is not what was written")
     return content
 
 
@@ -215,7 +240,7 @@ def _is_whole(folder: Path, path: Path) -> bool:
     """Whether a manifest and its state are intact."""
     try:
         _whole_content(folder, read_json(path))
-    except (OSError, ValueError, KeyError, TypeError):
+    except DAMAGED:
         return False
     return True
 
@@ -224,6 +249,6 @@ def _named_files(folder: Path) -> set[str]:
     """The state files that the manifests name, as far as these can be read."""
     files = set()
     for name in (CURRENT, PREVIOUS):
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        with suppress(*DAMAGED):
             files.add(read_json(folder / name)["file"])
     return files

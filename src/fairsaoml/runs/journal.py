@@ -3,34 +3,40 @@
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Self
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.files import json_lines, sync_folder, tidy, write_all
+from fairsaoml.files import Damaged, json_lines, open_regular, sync_folder, tidy, write_all
 
 __all__ = ["Journal", "read_rounds", "whole_rounds"]
 
 
 class Journal:
-    """An append-only file, open for writing by one process at a time.
+    """An append-only file, written by whoever holds the folder's lock.
 
     Args:
         path: the journal's file; created if there is none.
-        after: cut what was written after this round, and a torn last line.
+        after: cut what was written after this round, damaged or not, and a torn last line.
 
     Raises:
-        RunError: another process is writing it, or it is damaged.
+        RunError: a line up to that round is damaged.
     """
 
     def __init__(self, path: Path, *, after: int = 0) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            _lock(self._descriptor, path)
-            kept = takewhile(lambda line: line[1]["round"] <= after, _lines(path))
+            kept = last = 0
+            try:
+                for size, record in takewhile(lambda line: line[1]["round"] <= after, _lines(path)):
+                    kept, last = kept + size, record["round"]
+            except Damaged:
+                if last < after:
+                    raise  # what is damaged is not what is written again
             # Cut in place: to continue needs no room for a second journal.
-            os.ftruncate(self._descriptor, sum(size for size, _ in kept))
+            os.ftruncate(self._descriptor, kept)
             sync_folder(path.parent)
         except BaseException:
             os.close(self._descriptor)
@@ -63,26 +69,13 @@ def read_rounds(path: Path) -> list[dict[str, Any]]:
 
 def whole_rounds(path: Path, seeds: int) -> int:
     """Return how many rounds in a row, from the first, have a line for every seed."""
-    numbers = [record["round"] for _, record in _lines(path)] if path.exists() else []
-    expected = (place // seeds + 1 for place in range(len(numbers)))
-    right = takewhile(lambda pair: pair[0] == pair[1], zip(numbers, expected, strict=True))
-    return sum(1 for _ in right) // seeds
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    """Lock the file until it is closed, be it by a kill."""
-    try:
-        import fcntl
-    except ImportError:
-        return  # this system has no locks
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RunError(
-            f"another process is writing {path}; wait for it, or end it and continue the run"
-        ) from None
-    except OSError:
-        return  # this file system has no locks
+    lines = 0
+    with suppress(Damaged):  # from a damaged line on, nothing counts
+        for _, record in _lines(path) if path.exists() else ():
+            if record["round"] != lines // seeds + 1:
+                break
+            lines += 1
+    return lines // seeds
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -7,10 +7,9 @@ from typing import Any
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.regret import regret as regrets
-from fairsaoml.files import read_json
+from fairsaoml.runs.folder import ROUNDS, read_spec
 from fairsaoml.runs.journal import read_rounds
-from fairsaoml.runs.runner import ROUNDS, SPEC, load_spec, read_spec
-from fairsaoml.runs.spec import Setup, reopened_stream
+from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
 from fairsaoml.streams.stream import checked
 
 __all__ = ["run_regret"]
@@ -36,12 +35,13 @@ def run_regret(
     Returns:
         Plain data, by window length; see `evaluate.regret`.
     """
-    spec = load_spec(folder)
+    content = read_spec(folder)
+    spec = RunSpec.from_json(content)
     lines = read_rounds(folder / ROUNDS)
     series = [regrets.played_series(lines, seed, adapted=adapted) for seed in spec.seeds]
     rounds = len(series[0].loss)
     lengths = regrets.chosen_windows(windows, rounds)
-    names = read_json(folder / SPEC)["constraints"]
+    names = content["constraints"]
     run = {"run": str(folder), "learner": spec.learner, "stream": spec.stream}
     if not comparator:
         return {
@@ -61,8 +61,8 @@ def run_regret(
             ],
         }
     use_cache()
-    setup = Setup.of(spec, reopened_stream(read_spec(folder)["stream"]))
-    stream = setup.stream
+    stream = reopened_stream(content["stream"], folder)
+    setup = Setup.of(spec, stream, content["learner"]["config"])
 
     def tasks(seed: int) -> list[Task]:
         return [checked(task, stream.schema, at) for at, task in enumerate(stream.tasks(seed), 1)]

@@ -1,13 +1,11 @@
 """Run a spec into a folder, round by round, and continue one that was stopped."""
 
-import json
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
 from signal import SIGINT, default_int_handler, signal
 from typing import Any
@@ -22,84 +20,36 @@ from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.evaluate.verdict import Asked
-from fairsaoml.files import read_json, write_json, write_text
+from fairsaoml.files import read_json, seal_of, tidy, write_json
 from fairsaoml.learners.registry import entry
 from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
-from fairsaoml.runs.predictions import PARTS, PREDICTIONS, Predictions
-from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream, stream_without_rows
-
-__all__ = ["Interrupted", "free_folder", "is_finished", "load_run", "prepare", "resume", "run"]
-
-SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
-# All files of a run; `--force` removes these and nothing else.
-OURS = (
-    *(
-        pattern
-        for name in (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS)
-        for pattern in (name, f".{name}.part")
-    ),
+from fairsaoml.runs.folder import (
     CHECKPOINT,
-    f"{CHECKPOINT}/manifest.json",
-    f"{CHECKPOINT}/previous.json",
-    f"{CHECKPOINT}/state-*.safetensors",
-    f"{CHECKPOINT}/.*.part",
-    PARTS,
-    f"{PARTS}/*.parquet",
+    ROUNDS,
+    SEAL,
+    SPEC,
+    SUMMARY,
+    is_finished,
+    locked,
+    prepared,
+    read_spec,
+    write_spec,
 )
+from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
+from fairsaoml.runs.predictions import Predictions
+from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream, stream_without_rows, versions
+
+__all__ = ["Interrupted", "load_run", "load_spec", "resume", "run", "run_rounds", "write_summary"]
+
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
 INTERVAL = "FAIRSAOML_CHECKPOINT_SECONDS"  # in the environment: another number; 0 is every round
+OWN = ("learner", "stream", "seeds")  # of spec.json: what a checkpoint must have been made with
 
 OnRound = Callable[[Setup, RoundResult], None]
 
 
 class Interrupted(RunError):
     """Ctrl-C was pressed: the round was finished and saved; the command exits 130."""
-
-
-def free_folder(spec: RunSpec) -> Path:
-    """Return a folder under runs/ that does not exist yet."""
-    stem = Path(spec.stream).name.split(".")[0].replace(":", "-")
-    for number in range(1, 10_000):
-        folder = Path("runs") / (f"{stem}-{spec.learner}" + (f"-{number}" * (number > 1)))
-        if not folder.exists():
-            return folder
-    raise RunError("expected room under runs/, found 10,000 runs of this name; give --out DIR")
-
-
-def prepare(folder: Path, *, force: bool = False) -> None:
-    """Create a run's folder, empty.
-
-    Args:
-        folder: the run's.
-        force: remove the run that it holds.
-
-    Raises:
-        RunError: it holds a run and `force` is not given, or files that are no run's.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"expected a folder at {folder}, found a file; give another --out")
-    has_spec = (folder / SPEC).exists()
-    if has_spec and not force:
-        raise RunError(
-            f"{folder} already holds a run; continue it with --resume {folder}, replace it with "
-            "--force, or give another --out"
-        )
-    # A run that was killed before its spec.json was complete has left only this.
-    ours = OURS if has_spec else (f".{SPEC}.part",)
-    paths = []
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if not any(fnmatch(str(name), pattern) for pattern in ours):
-            raise RunError(f"{folder} holds a file that is no run's ({name}); give another --out")
-        paths.append(path)
-    # Folders after their files, and the spec last: if killed meanwhile, the rest is still a run.
-    for path in sorted(paths, key=lambda path: (path.name == SPEC, -len(path.parts))):
-        if path.is_dir() and not path.is_symlink():
-            path.rmdir()
-        else:
-            path.unlink()
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def run(
@@ -133,12 +83,14 @@ def run(
     setup = Setup.of(spec)
     if not (repeat or setup.stream.seeded or entry(spec.learner).is_random):
         spec = replace(spec, seeds=spec.seeds[:1])
-    with _writing(folder):
-        prepare(folder, force=force)
-        content = {**spec.to_json(setup), "save_predictions": save_predictions}
-        # All digits: the encoder in it is the one that resuming and predicting use.
-        write_text(folder / SPEC, json.dumps(content, indent=2, allow_nan=False) + "\n")
-    return _run_rounds(spec, setup, folder, None, on_round)
+    content = {**spec.to_json(setup), "save_predictions": save_predictions}
+    if (path := content["stream"]["path"]) is not None:
+        content["stream"]["relative_path"] = os.path.relpath(path, folder)
+    with ExitStack() as held:
+        with writing(folder):
+            held.enter_context(prepared(folder, force=force))
+            write_spec(folder, content)
+        return run_rounds(spec, setup, folder, content, None, on_round=on_round)
 
 
 def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
@@ -150,22 +102,20 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
 
     Raises:
         RunError: the folder holds no run, or a damaged one.
+        DataError: the rows of the run are not what they were.
         Interrupted: after Ctrl-C.
     """
     use_cache()
     one_thread()
     content = read_spec(folder)
-    spec = RunSpec.from_json(content)
     if is_finished(folder):
         return read_json(folder / SUMMARY)
-    saved = content["stream"]
-    setup = Setup.of(spec, reopened_stream(saved), horizon=saved["length"])
-    return _run_rounds(spec, setup, folder, _last_checkpoint(spec, setup, folder), on_round)
-
-
-def is_finished(folder: Path) -> bool:
-    """Return whether the run in a folder has reached its stream's end."""
-    return (folder / SUMMARY).exists()
+    spec = RunSpec.from_json(content)
+    name_other_versions(content)
+    with locked(folder):
+        setup = _setup(content, reopened_stream(content["stream"], folder))
+        begun = last_checkpoint(spec, setup, folder, content)
+        return run_rounds(spec, setup, folder, content, begun, on_round=on_round)
 
 
 def load_spec(folder: Path) -> RunSpec:
@@ -173,40 +123,53 @@ def load_spec(folder: Path) -> RunSpec:
     return RunSpec.from_json(read_spec(folder))
 
 
-def read_spec(folder: Path) -> dict[str, Any]:
-    """The content of a run's spec.json."""
-    if not (folder / SPEC).exists():
-        raise RunError(
-            f"expected a run in {folder}, found no {SPEC}; start it with `fairsaoml run STREAM "
-            f"--out {folder}`"
-        )
-    try:
-        return read_json(folder / SPEC)
-    except ValueError as error:
-        raise RunError(f"{folder / SPEC} is damaged ({error}); start again with --force") from None
-
-
 def load_run(folder: Path) -> tuple[RunSpec, Setup, Checkpoint]:
     """A run and what it has learned, from its folder alone: the stream of the setup has no rows."""
     content = read_spec(folder)
     spec = RunSpec.from_json(content)
-    setup = Setup.of(spec, stream_without_rows(content["stream"]))
-    checkpoint = _checkpoint(spec, setup, folder)
+    name_other_versions(content)
+    setup = _setup(content, stream_without_rows(content["stream"]))
+    checkpoint = _checkpoint(spec, setup, folder, content)
     if checkpoint is None:
         raise RunError(f"the run in {folder} has not learned anything yet; let it run on")
     return spec, setup, checkpoint
 
 
-def _last_checkpoint(spec: RunSpec, setup: Setup, folder: Path) -> Checkpoint | None:
+def _setup(content: dict[str, Any], stream: Any) -> Setup:
+    """The learner of a spec.json, with all its settings as they were."""
+    try:
+        return Setup.of(RunSpec.from_json(content), stream, content["learner"]["config"])
+    except ConfigError as error:
+        made = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
+        raise RunError(
+            f"the run's learner cannot be made: {error}; the run was made by {made}"
+        ) from None
+
+
+def name_other_versions(content: dict[str, Any]) -> None:
+    """Warn where a run was made by other versions: its figures may differ from theirs."""
+    made = content.get("versions", {})
+    now = versions(*(name for name in made if name not in ("fairsaoml", "python")))
+    other = [f"{name} {made[name]} (now {now[name]})" for name in made if made[name] != now[name]]
+    if other:
+        warnings.warn(
+            f"the run was made with {', '.join(other)}: figures may differ in their last digits",
+            stacklevel=3,
+        )
+
+
+def last_checkpoint(
+    spec: RunSpec, setup: Setup, folder: Path, content: dict[str, Any]
+) -> Checkpoint | None:
     """The newest checkpoint whose rounds are all in the journal.
 
     The journal is written before a checkpoint is, so only damage makes it the shorter one.
     """
-    newest = _checkpoint(spec, setup, folder)
+    newest = _checkpoint(spec, setup, folder, content)
     journalled = whole_rounds(folder / ROUNDS, len(spec.seeds))
     if newest is None or newest.round <= journalled:
         return newest
-    earlier = _checkpoint(spec, setup, folder, at_most=journalled)
+    earlier = _checkpoint(spec, setup, folder, content, at_most=journalled)
     warnings.warn(
         f"{folder / ROUNDS} is damaged: it holds {journalled} of the {newest.round} rounds that "
         f"were saved; continuing after round {earlier.round if earlier else 0}",
@@ -216,24 +179,57 @@ def _last_checkpoint(spec: RunSpec, setup: Setup, folder: Path) -> Checkpoint | 
 
 
 def _checkpoint(
-    spec: RunSpec, setup: Setup, folder: Path, *, at_most: int | None = None
+    spec: RunSpec,
+    setup: Setup,
+    folder: Path,
+    content: dict[str, Any],
+    *,
+    at_most: int | None = None,
 ) -> Checkpoint | None:
     like = jax.eval_shape(lambda keys: first_states(setup.learner, keys), run_keys(spec.seeds))
-    return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most)
+
+    def require_own(manifest: dict[str, Any]) -> None:
+        # A spec.json of an earlier version, which has no seal, may have fewer digits.
+        alike = (lambda value: value) if SEAL in manifest else tidy
+        for part in OWN:
+            if part in manifest and alike(manifest[part]) != alike(content[part]):
+                raise RunError(
+                    f"{folder / SPEC} and the run's checkpoint differ in {part}: it was changed "
+                    "since; put it back, or start again with --force"
+                )
+
+    return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most, check=require_own)
 
 
-def _run_rounds(
-    spec: RunSpec, setup: Setup, folder: Path, begun: Checkpoint | None, on_round: OnRound | None
+def run_rounds(
+    spec: RunSpec,
+    setup: Setup,
+    folder: Path,
+    content: dict[str, Any],
+    begun: Checkpoint | None,
+    *,
+    before: int = 0,
+    on_round: OnRound | None = None,
 ) -> dict[str, Any]:
-    """Run the rounds after a checkpoint, or all; write journal, checkpoints and summary."""
-    content = read_json(folder / SPEC)
-    manifest = {key: content[key] for key in ("learner", "stream", "seeds", "versions")}
+    """Run the rounds after a checkpoint, or all; write journal, checkpoints and summary.
+
+    Args:
+        spec: what to run.
+        setup: the same, made real.
+        folder: the run's, locked.
+        content: of its spec.json.
+        begun: the checkpoint to go on from.
+        before: how many rounds came before the first task of the setup's stream.
+        on_round: called with the setup and each finished round.
+    """
+    manifest = {key: content[key] for key in (*OWN, "versions")} | {SEAL: seal_of(content)}
     interval = _checkpoint_seconds()
     after = begun.round if begun else 0
+    length = None if setup.stream.length is None else before + setup.stream.length
     saved = time.monotonic()
     last = after
     with ExitStack() as stack:
-        with _writing(folder):
+        with writing(folder):
             journal = stack.enter_context(Journal(folder / ROUNDS, after=after))
             predictions = Predictions(folder, setup.stream.schema, content["save_predictions"])
         stop = stack.enter_context(interruptible())
@@ -244,16 +240,17 @@ def _run_rounds(
             spec.seeds,
             state=begun.state if begun else None,
             after=after,
+            before=before,
         ):
-            with _writing(folder):
+            with writing(folder):
                 journal.append(result.records)
                 predictions.append(result, spec.seeds)
             last = result.round
             if on_round:
                 on_round(setup, result)
-            is_last, stopping = last == setup.stream.length, stop()
+            is_last, stopping = last == length, stop()
             if stopping or is_last or time.monotonic() - saved >= interval:
-                with _writing(folder):
+                with writing(folder):
                     journal.sync()
                     save_checkpoint(folder / CHECKPOINT, last, result.state, manifest)
                 saved = time.monotonic()
@@ -264,12 +261,12 @@ def _run_rounds(
             state = result.state
         if last == 0:
             raise RunError(f"expected at least one task in {spec.stream}, got none")
-        with _writing(folder):
-            if setup.stream.length is None and last > after:
+        with writing(folder):
+            if length is None and last > after:
                 journal.sync()
                 save_checkpoint(folder / CHECKPOINT, last, state, manifest)
             predictions.finish()
-    with _writing(folder):
+    with writing(folder):
         return write_summary(folder, spec, setup.stream.best)
 
 
@@ -282,7 +279,7 @@ def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
         stream=spec.stream,
         seeds=spec.seeds,
         best=best,
-        asked=Asked.of(read_json(folder / SPEC)),
+        asked=Asked.of(read_spec(folder)),
     )
     write_json(folder / SUMMARY, summary)
     return read_json(folder / SUMMARY)
@@ -301,7 +298,7 @@ def _checkpoint_seconds() -> float:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> Iterator[None]:
     """Turn an OSError, such as a full disk, into a RunError that says what to do."""
     try:
         yield

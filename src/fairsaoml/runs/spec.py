@@ -2,9 +2,11 @@
 
 import json
 import shlex
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
+from pathlib import Path
 from platform import python_version
 from typing import Any
 
@@ -12,20 +14,28 @@ from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
-from fairsaoml.streams.catalog import open_stream, setting_names
+from fairsaoml.streams.catalog import is_table, open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
 __all__ = [
     "RunSpec",
     "Setup",
+    "changed_table",
     "pairs",
     "reopened_stream",
     "split_settings",
     "stream_to_json",
     "stream_without_rows",
+    "table_path",
+    "versions",
 ]
 
 SPEC_SCHEMA = 1
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """The versions of this package and others, and Python's."""
+    return {name: version(name) for name in ("fairsaoml", *packages)} | {"python": python_version()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +76,7 @@ class RunSpec:
             "stream": stream_to_json(self.stream, self.stream_settings, setup.stream),
             "constraints": [constraint.name for constraint in setup.problem.constraints],
             "seeds": list(self.seeds),
-            "versions": {
-                "fairsaoml": version("fairsaoml"),
-                "jax": version("jax"),
-                "numpy": version("numpy"),
-                "python": python_version(),
-            },
+            "versions": versions("jax", "numpy"),
         }
 
     @classmethod
@@ -103,7 +108,9 @@ def stream_to_json(name: str, settings: Mapping[str, Any], stream: Stream) -> di
         "length": stream.length,
         "notes": list(stream.notes),
         "encoder": stream.encoder,
-        "first_task": stream.first_task,
+        "path": stream.settings.get("source"),  # of a table: absolute
+        "fingerprint": stream.fingerprint,
+        "cut": stream.cut,
     }
 
 
@@ -126,25 +133,63 @@ def stream_without_rows(saved: Mapping[str, Any]) -> Stream:
         settings=saved["settings"],
         encoder=saved["encoder"],
         notes=tuple(saved["notes"]),
+        cut=saved.get("cut"),
     )
 
 
-def reopened_stream(saved: Mapping[str, Any]) -> Stream:
+def reopened_stream(saved: Mapping[str, Any], folder: Path) -> Stream:
     """The rows of the stream that `stream_to_json` described, encoded as they were then.
 
+    A table that has grown is read as far as it was then.
+
+    Args:
+        saved: What spec.json says of the stream.
+        folder: The run's, from which a table is found again that was moved together with it.
+
     Raises:
-        DataError: The rows of the first task are not what they were.
+        DataError: The rows are gone, or not what they were.
     """
-    first_task = saved.get("first_task")
-    if first_task is None:  # made before spec.json held it, and the encoder with all its digits
-        return open_stream(saved["name"], saved["settings"])
-    stream = open_stream(saved["name"], saved["settings"], encoder=saved["encoder"])
-    if stream.first_task != first_task:
-        raise DataError(
-            f"expected {saved['name']} as it was when the run began, got other rows in its first "
-            "task; put the old rows back, or start a new run"
-        )
+    fingerprint = saved.get("fingerprint")
+    path = None if saved.get("path") is None else table_path(saved, folder)
+    stream = open_stream(
+        str(path or saved["name"]),
+        saved["settings"],
+        encoder=saved["encoder"] if fingerprint else None,
+        read=fingerprint and fingerprint.get("rows"),
+    )
+    if fingerprint is None:
+        if saved["encoder"] is not None:
+            warnings.warn(
+                f"the run of {saved['name']} was made before fingerprints were kept: whether its "
+                "rows have changed cannot be told",
+                stacklevel=3,
+            )
+    elif stream.fingerprint != fingerprint:
+        raise changed_table(path or saved["name"])
     return stream
+
+
+def table_path(saved: Mapping[str, Any], folder: Path) -> Path:
+    """Where the table of a run is: where it was, or at the same place as seen from the folder.
+
+    Raises:
+        DataError: It is at neither.
+    """
+    places = [Path(saved["path"]), folder / (saved.get("relative_path") or saved["path"])]
+    for place in places:
+        if place.exists():
+            return place
+    raise DataError(
+        f"expected the run's table at {places[0]}, got none; put it back, or start a new run"
+    )
+
+
+def changed_table(path: Path | str) -> DataError:
+    """The error about a table that is not what a run has read."""
+    return DataError(
+        f"expected {path} as it was when the run began, got other rows; put the old rows back, or "
+        "start a new run (rows that were only added are learned with `fairsaoml learn`)"
+    )
 
 
 def pairs(settings: Mapping[str, Any]) -> list[str]:
@@ -171,24 +216,25 @@ class Setup:
 
     @classmethod
     def of(
-        cls, spec: RunSpec, stream: Stream | None = None, *, horizon: int | None = None
+        cls, spec: RunSpec, stream: Stream | None = None, config: Mapping[str, Any] | None = None
     ) -> "Setup":
         """Build what a spec asks for.
 
         Args:
             spec: What to run.
             stream: The spec's stream, where it is open already.
-            horizon: The number of rounds to plan for; by default the stream's length (D16).
+            config: All settings of the learner as they were, where the spec is one of a folder.
         """
         stream = stream or open_stream(spec.stream, spec.stream_settings)
         entry = registry.entry(spec.learner)
-        settings = dict(spec.learner_settings)
-        if any(item.name == "horizon" for item in fields(entry.config)):
-            settings.setdefault("horizon", horizon or stream.length)
-        config = entry.config.from_dict(settings)
-        problem = make_problem(config, stream.schema)
-        learner = entry.factory(problem, config)
-        return cls(stream=stream, learner=learner, problem=problem, config=config.to_dict())
+        settings = dict(spec.learner_settings if config is None else config)
+        # A table goes on with later rows: how many rounds it has today must change nothing (D16).
+        if "horizon" in entry.settings and not is_table(spec.stream):
+            settings.setdefault("horizon", stream.length)
+        made = entry.config.from_dict(settings)
+        problem = make_problem(made, stream.schema)
+        learner = entry.factory(problem, made)
+        return cls(stream=stream, learner=learner, problem=problem, config=made.to_dict())
 
 
 def split_settings(

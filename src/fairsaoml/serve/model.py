@@ -16,9 +16,10 @@ from scipy.special import expit
 
 from fairsaoml.core.errors import DataError, RunError
 from fairsaoml.core.types import Task
+from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.predict import encoded_rows, one_seed
-from fairsaoml.runs.runner import ROUNDS, load_run
+from fairsaoml.runs.runner import load_run
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Encoder

@@ -11,10 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fnmatch import fnmatch
 from importlib import import_module
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from platform import python_version
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +20,8 @@ import numpy as np
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import read_json
 from fairsaoml.runs.checkpoint import newest, save_checkpoint
-from fairsaoml.runs.runner import SPEC
+from fairsaoml.runs.folder import SPEC
+from fairsaoml.runs.spec import versions
 
 __all__ = ["Saveable", "Saved", "load", "part", "saved_learner"]
 
@@ -39,7 +38,7 @@ FORMER_CLASSES = {
     "FairSAOMLClassifier": "fairsaoml-live",
     "PaperFairSAOMLClassifier": "fairsaoml",
 }
-PACKAGES = ("fairsaoml", "jax", "numpy", "scikit-learn")
+PACKAGES = ("jax", "numpy", "scikit-learn")
 
 
 class Saved(NamedTuple):
@@ -63,8 +62,7 @@ class Saveable(ABC):
         folder = Path(path)
         _require_ours(folder)
         round, arrays, manifest = self._saved()
-        versions = {name: version(name) for name in PACKAGES} | {"python": python_version()}
-        manifest = {"kind": self._kind(), **manifest, "versions": versions}
+        manifest = {"kind": self._kind(), **manifest, "versions": versions(*PACKAGES)}
         save_checkpoint(folder, round, arrays, manifest)
 
     @classmethod

@@ -92,7 +92,7 @@ def _factory(entry: StreamEntry) -> Callable[..., Stream]:
 
 def _settings(entry: StreamEntry) -> dict[str, inspect.Parameter]:
     """The settings that a person may choose, by name."""
-    hidden = {*entry.fixed, "encoder"}
+    hidden = {*entry.fixed, "encoder", "read"}
     return {
         name: parameter
         for name, parameter in inspect.signature(_factory(entry)).parameters.items()
@@ -112,15 +112,14 @@ def setting_names(name: str) -> list[str]:
 def open_stream(
     name: str,
     settings: Mapping[str, Any] | None = None,
-    *,
-    encoder: Mapping[str, Any] | None = None,
+    **saved: Any,
 ) -> Stream:
     """Open a stream.
 
     Args:
         name: A name of the catalog, or the path of a table.
         settings: The stream's settings; `setting_names` lists them.
-        encoder: A saved encoder, for a table: used instead of one fitted on the first task.
+        **saved: For a table that was opened before: its `encoder`, and the rows `read` of it.
 
     Raises:
         ConfigError: The name is unknown, or a setting that the stream needs is not given.
@@ -139,4 +138,4 @@ def open_stream(
             f"add {' '.join(f'--set {setting}=COLUMN' for setting in missing)}"
         )
     factory = _factory(entry)
-    return factory(name, **chosen, encoder=encoder) if is_table(name) else factory(**chosen)
+    return factory(name, **chosen, **saved) if is_table(name) else factory(**chosen)

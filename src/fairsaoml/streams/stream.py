@@ -25,7 +25,8 @@ class Stream:
     seeded: bool = False  # whether the rows differ from seed to seed
     settings: Mapping[str, Any] = field(default_factory=dict)  # to build it again: spec.json
     encoder: Mapping[str, Any] | None = None  # how raw columns became features; plain JSON
-    first_task: str | None = None  # checksum of the raw rows that the encoder was fitted on
+    fingerprint: Mapping[str, Any] | None = None  # of the raw rows, to know them again
+    cut: Mapping[str, Any] | None = None  # how a table's later rows are cut into tasks
     base_rate: float | None = None  # share of positive labels in a table's first task
     best: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # domain -> known truth
     notes: tuple[str, ...] = ()  # what a person should know: dropped columns and the like

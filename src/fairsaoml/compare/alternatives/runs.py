@@ -3,9 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
-from platform import python_version
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +11,20 @@ from fairsaoml.compare.alternatives import catalog
 from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.compare.compare import comparison_of
 from fairsaoml.core.errors import ConfigError, RunError, closest
-from fairsaoml.files import read_json, tidy, write_json
+from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.events import Event, OnEvent, as_events
+from fairsaoml.runs.folder import (
+    ROUNDS,
+    SPEC,
+    SUMMARY,
+    is_finished,
+    prepared,
+    read_spec,
+    write_spec,
+)
 from fairsaoml.runs.journal import Journal
-from fairsaoml.runs.runner import ROUNDS, SPEC, SUMMARY, is_finished, prepare, write_summary
-from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json
+from fairsaoml.runs.runner import write_summary
+from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json, versions
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
@@ -78,10 +85,7 @@ class AlternativeSpec:
             "stream": stream_to_json(self.stream, self.stream_settings, stream),
             "constraints": [],
             "seeds": list(self.seeds),
-            "versions": {
-                **{name: version(name) for name in ("fairsaoml", listing.package, "numpy")},
-                "python": python_version(),
-            },
+            "versions": versions(listing.package, "numpy"),
         }
 
 
@@ -165,24 +169,24 @@ def run_alternative(
         Its summary.
     """
     stream = open_stream(spec.stream, spec.stream_settings)
-    content = tidy(spec.to_json(stream))
+    content = spec.to_json(stream)
     if (folder / SPEC).exists() and not force:
-        if _identity(read_json(folder / SPEC)) != _identity(content):
+        if tidy(_identity(read_spec(folder))) != tidy(_identity(content)):
             raise RunError(
                 f"{folder} holds another run; replace it with --force, or give another --out"
             )
         if is_finished(folder):
             on_event(Event("kept", job))
             return read_json(folder / SUMMARY)
-    prepare(folder, force=True)
-    write_json(folder / SPEC, content)
     on_event(Event("started", job))
     on_round = as_events(on_event, job)
-    with Journal(folder / ROUNDS) as journal:
-        for result in prequential(stream, spec.alternative, spec.settings, spec.seeds):
-            journal.append(result.records)
-            on_round(SimpleNamespace(stream=stream), result)
-    summary = write_summary(folder, spec.row, stream.best)
+    with prepared(folder, force=True):
+        write_spec(folder, content)
+        with Journal(folder / ROUNDS) as journal:
+            for result in prequential(stream, spec.alternative, spec.settings, spec.seeds):
+                journal.append(result.records)
+                on_round(SimpleNamespace(stream=stream), result)
+        summary = write_summary(folder, spec.row, stream.best)
     on_event(Event("finished", job))
     return summary
 
@@ -209,7 +213,7 @@ def compare_alternatives(
         run_alternative(spec, folder / spec.label, force=force, on_event=on_event, job=job)
     comparison = comparison_of([spec.row for spec in specs], folder)
     for entry in comparison["learners"]:
-        config = read_json(folder / entry["folder"] / SPEC)["learner"]["config"]
+        config = read_spec(folder / entry["folder"])["learner"]["config"]
         entry["what"] = config["what"]
     return comparison | {"command": command(specs)}
 

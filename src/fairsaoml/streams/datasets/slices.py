@@ -66,7 +66,7 @@ def stream_of_slices(
         length=len(slices),
         settings=settings,
         encoder=encoder.to_json(),
-        first_task=checksum(slices[0].table),
+        fingerprint={"first_task": checksum(slices[0].table)},
         notes=notes,
     )
 

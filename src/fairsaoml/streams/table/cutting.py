@@ -5,7 +5,7 @@ the rows of the task at hand are held, however long the stream.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +17,17 @@ from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.clock import Clock, TimedRows
 from fairsaoml.streams.table.reading import join
 
-__all__ = ["ByPlace", "ByTime", "Cut", "Every", "Numbering", "TaskRows", "cut"]
+__all__ = [
+    "ByPlace",
+    "ByTime",
+    "Cut",
+    "Every",
+    "Numbering",
+    "TaskRows",
+    "continued_cut",
+    "cut",
+    "whole_tasks",
+]
 
 TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
@@ -212,6 +222,59 @@ class Cut:
         if self.length is None or self.every is not None:
             return windows
         return self.tasks or -(-self.length // (self.rows or TASK_ROWS))
+
+
+def continued_cut(
+    cutting: Cut, clock: Clock | None, numbering: Numbering, domain: str | None
+) -> dict[str, Any]:
+    """How rows that come after a table's are cut: as it was, by plain values.
+
+    A table that was cut into so many tasks goes on with as many rows a task.
+    """
+    rows = cutting.rows
+    if cutting.tasks is not None and cutting.length is not None:
+        rows = cutting.length // cutting.tasks
+    return {
+        "rows": rows,
+        "every": None if cutting.every is None else f"{cutting.every.count}{cutting.every.unit}",
+        "time": None if clock is None else clock.column,
+        "format": None if clock is None else clock.format,
+        "origin": getattr(numbering, "origin", None),
+        "per_second": getattr(numbering, "per_second", None),
+        "domain": domain,
+    }
+
+
+def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any]:
+    """Rows that come after a table's: the tasks that are full, and the rows that wait for more.
+
+    Args:
+        table: the rows, those first that were waiting.
+        how: what `continued_cut` returned. Where tasks are cut by time, rows are put in its order,
+            and those of the newest window wait: the next file may have more of it.
+
+    >>> import pyarrow as pa
+    >>> tasks, rest = whole_tasks(pa.table({"a": [1, 2, 3, 4, 5]}), {"rows": 2, "every": None})
+    >>> [task.table["a"].to_pylist() for task in tasks], rest["a"].to_pylist()
+    ([[1, 2], [3, 4]], [5])
+    """
+    numbers = np.arange(table.num_rows) // (how["rows"] or TASK_ROWS)
+    if how.get("time") is not None and table.num_rows:
+        clock = Clock(column=how["time"], format=how["format"])
+        seconds = clock.seconds(table)
+        order = np.argsort(seconds, kind="stable")
+        table, seconds = table.take(order), seconds[order]
+        if how["every"] is not None:
+            every = Every.parse(how["every"])
+            numbers = every.windows(seconds / how["per_second"], how["origin"])
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), table.num_rows]
+    if how["every"] is None and table.num_rows and table.num_rows % (how["rows"] or TASK_ROWS) == 0:
+        edges.append(table.num_rows)  # the last task is full as well
+    tasks = [
+        TaskRows(table.slice(low, high - low), int(numbers[low]))
+        for low, high in pairwise(edges[:-1])
+    ]
+    return tasks, table.slice(edges[-2])
 
 
 def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows]:

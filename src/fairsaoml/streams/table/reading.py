@@ -44,6 +44,19 @@ class Source:
         """The same source, its rows held in memory."""
         return replace(self, batches=partial(_slices, table))
 
+    def first(self, rows: int) -> "Source":
+        """The same source, its first rows alone."""
+
+        def batches(columns: Sequence[str]) -> Iterator[Any]:
+            left = rows
+            for table in self.batches(columns):
+                yield table.slice(0, left)
+                left -= table.num_rows
+                if left <= 0:
+                    return
+
+        return replace(self, batches=batches)
+
 
 def open_source(source: Any) -> Source:
     """The pass over a path, a dataframe, a list, an iterator, or a function giving an iterator."""

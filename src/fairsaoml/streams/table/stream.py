@@ -26,8 +26,8 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.clock import Clock, timed
-from fairsaoml.streams.table.columns import checksum, factor, some
-from fairsaoml.streams.table.cutting import Cut, TaskRows, cut
+from fairsaoml.streams.table.columns import factor, some
+from fairsaoml.streams.table.cutting import Cut, TaskRows, continued_cut, cut
 from fairsaoml.streams.table.dates import require_format
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.fitting import fit_first_task, leaks
@@ -55,6 +55,7 @@ def stream_from_table(
     favourable: str | bool = "yes",
     name: str | None = None,
     encoder: Mapping[str, Any] | None = None,
+    read: int | None = None,
 ) -> Stream:
     """A stream of tasks from rows of your own; everything is fitted on the first task.
 
@@ -77,6 +78,8 @@ def stream_from_table(
         name: The stream's name, by default that of the file.
         encoder: A saved `Stream.encoder`, used as it is instead of fitting one: how a run is
             resumed.
+        read: Take so many rows of the source and no more: those that a run had read before it
+            grew.
 
     Raises:
         ConfigError: The settings contradict each other.
@@ -95,7 +98,7 @@ def stream_from_table(
     if time_format is not None:
         require_format(time_format)
     favourable = _yes_or_no(favourable)
-    opened = open_source(source)
+    opened = open_source(source) if read is None else open_source(source).first(read)
     roles = Roles.asked(opened.columns, label, sensitive, time, domain, drop, columns)
     surveyed = survey(opened, roles, cutting, time_format)
     cutting, clock = surveyed.cutting, surveyed.clock
@@ -105,7 +108,8 @@ def stream_from_table(
         head = next((table for table in batches if table.num_rows), None)
         batches = batches if head is None else chain([head], batches)
         clock = None if head is None else Clock.readings(time, head[time], time_format)[0]
-    begun = cut(timed(batches, clock), cutting.numbering(clock))
+    numbering = cutting.numbering(clock)
+    begun = cut(timed(batches, clock), numbering)
     first = next(begun, None)
     if first is None:
         raise DataError("expected at least two rows, got none; give more rows to learn from")
@@ -147,7 +151,8 @@ def stream_from_table(
             "name": name,
         },
         encoder=fitted.to_json(),
-        first_task=checksum(first.table),
+        fingerprint=surveyed.fingerprint,
+        cut=continued_cut(cutting, clock, numbering, domain),
         base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
         notes=(
             *surveyed.source.notes,

@@ -5,6 +5,7 @@ of a run. All that is asked is answered in one pass over the file; a file whose 
 order of time is then read once more, to be sorted in memory.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.streams.table.clock import Clock, OutOfOrder, TimedRows, Timeline, Unreadable
 from fairsaoml.streams.table.columns import factor
 from fairsaoml.streams.table.cutting import ByTime, Cut, Every
+from fairsaoml.streams.table.digest import Fingerprint
 from fairsaoml.streams.table.reading import Source, join
 from fairsaoml.streams.table.roles import Roles
 
@@ -35,6 +37,7 @@ class Survey:
     windows: int | None = None  # calendar windows that have rows, if the table is cut by them
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    fingerprint: Mapping[str, Any] | None = None  # to know the rows again
 
 
 def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None = None) -> Survey:
@@ -48,10 +51,9 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
     """
     if not source.finite:
         return Survey(source=source, cutting=cutting.for_length(None))
-    narrow = [roles.label] if roles.time is None else [roles.label, roles.time]
-    rows, labels = 0, dict[str, None]()
+    labels, seen = dict[str, None](), Fingerprint()
     readings: list[_Reading] = []
-    for table in source.batches(narrow):
+    for table in source.batches(roles.columns):
         if not table.num_rows:
             continue
         if len(labels) < MANY_LABELS:
@@ -62,15 +64,16 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
                 for clock in Clock.readings(roles.time, table[roles.time], time_format)
             ]
             for reading in readings:
-                reading.add(table, rows)
-        rows += table.num_rows
+                reading.add(table, seen.rows)
+        seen.add(table)
+    rows, fingerprint = seen.rows, seen.to_json()
     if rows < 2:
         raise DataError(
             f"expected at least two rows, got {rows or 'none'}; give more rows to learn from"
         )
     cutting = cutting.for_length(rows)
     if roles.time is None:
-        return Survey(source=source, cutting=cutting, labels=tuple(labels))
+        return Survey(source=source, cutting=cutting, labels=tuple(labels), fingerprint=fingerprint)
     reading, notes = _chosen(readings, cutting.first_rows())
     if reading.disorder is not None:
         if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
@@ -87,6 +90,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
         windows=None if cutting.every is None else reading.windows,
         labels=tuple(labels),
         notes=notes,
+        fingerprint=fingerprint,
     )
 
 

@@ -1,0 +1,167 @@
+"""A run's folder: what lies in it, who may write it, and when it may be replaced.
+
+One lock, taken before anything is written or removed, is held by whatever works in the folder: a
+run, `learn`, delayed labels, a service. It is a lock of the operating system on the file `.lock`,
+which ends with the process, be it by a kill.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from fairsaoml.core.errors import RunError
+from fairsaoml.files import open_regular, read_json, seal_of, write_text
+from fairsaoml.runs.predictions import PARTS, PREDICTIONS
+
+__all__ = ["free_folder", "is_finished", "locked", "prepared", "read_spec", "write_spec"]
+
+SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
+LOCK = ".lock"
+SEAL = "spec_sha256"
+MOST_RUNS = 10_000  # of one name
+# All files of a run; `--force` removes these and nothing else.
+OURS = (
+    *(
+        pattern
+        for name in (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS)
+        for pattern in (name, f".{name}.part")
+    ),
+    LOCK,
+    CHECKPOINT,
+    f"{CHECKPOINT}/manifest.json",
+    f"{CHECKPOINT}/previous.json",
+    f"{CHECKPOINT}/state-*.safetensors",
+    f"{CHECKPOINT}/.*.part",
+    PARTS,
+    f"{PARTS}/*.parquet",
+)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock: nobody else works in it meanwhile.
+
+    Raises:
+        RunError: another process holds it.
+    """
+    descriptor = open_regular(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    try:
+        _lock(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        return  # this system has no locks
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RunError(
+            f"another process is working in {folder}; wait for it, or end it and continue the run"
+        ) from None
+    except OSError:
+        return  # this file system has no locks
+
+
+def free_folder(stem: str) -> Path:
+    """Create a folder under runs/ that did not exist, so that two runs never get the same."""
+    for number in range(1, MOST_RUNS):
+        folder = Path("runs") / (stem + (f"-{number}" * (number > 1)))
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise RunError(f"expected room under runs/, found {MOST_RUNS} runs of this name; give --out")
+
+
+@contextmanager
+def prepared(folder: Path, *, force: bool = False) -> Iterator[None]:
+    """Create a run's folder, empty, and hold its lock.
+
+    Args:
+        folder: the run's.
+        force: remove the run that it holds, unless that is being worked on.
+
+    Raises:
+        RunError: it holds a run and `force` is not given, files that are no run's, or a live run.
+    """
+    _files_to_replace(folder, force)  # before anything is written
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        # Folders after their files, the spec last: if killed meanwhile, the rest is still a run.
+        paths = _files_to_replace(folder, force)
+        for path in sorted(paths, key=lambda path: (path.name == SPEC, -len(path.parts))):
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            elif path.name != LOCK:
+                path.unlink()
+        yield
+
+
+def _files_to_replace(folder: Path, force: bool) -> list[Path]:
+    """The files of the run in a folder; RunError where they may not be removed."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"expected a folder at {folder}, found a file; give another --out")
+    has_spec = (folder / SPEC).exists()
+    if has_spec and not force:
+        raise RunError(
+            f"{folder} already holds a run; continue it with --resume {folder}, replace it with "
+            "--force, or give another --out"
+        )
+    # A run that was killed before its spec.json was complete has left only this.
+    ours = OURS if has_spec else (LOCK, f".{SPEC}.part")
+    paths = []
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if not any(fnmatch(str(name), pattern) for pattern in ours):
+            raise RunError(f"{folder} holds a file that is no run's ({name}); give another --out")
+        paths.append(path)
+    return paths
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether the run in a folder has reached its stream's end; a torn summary is none."""
+    try:
+        return "overall" in read_json(folder / SUMMARY)
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def write_spec(folder: Path, content: dict[str, Any]) -> None:
+    """Write spec.json: every digit of what is read back, sealed by its checksum."""
+    sealed = {**content, SEAL: seal_of(content)}
+    write_text(folder / SPEC, json.dumps(sealed, indent=2, allow_nan=False) + "\n")
+
+
+def read_spec(folder: Path) -> dict[str, Any]:
+    """Return the content of a run's spec.json.
+
+    Raises:
+        RunError: there is none, or it is not what was written.
+    """
+    if not (folder / SPEC).exists():
+        raise RunError(
+            f"expected a run in {folder}, found no {SPEC}; start it with `fairsaoml run STREAM "
+            f"--out {folder}`"
+        )
+    try:
+        content = read_json(folder / SPEC)
+        seal = content.pop(SEAL, None)  # there was none in earlier versions
+        changed = seal is not None and seal != seal_of(content)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise RunError(f"{folder / SPEC} is damaged ({error}); start again with --force") from None
+    if changed:
+        raise RunError(
+            f"{folder / SPEC} is not what was written; put it back, or start again with --force: "
+            "other settings are another run"
+        )
+    return content
