@@ -155,7 +155,9 @@ def alternatives(
     stream: Stream,
     names: Annotated[str, typer.Option("--alternatives", help="Which: all, or A,B.")] = "all",
     seeds: Annotated[int, typer.Option(min=1, help="How many, where anything is random.")] = 1,
-    every: Annotated[int, typer.Option(min=1, help="Refit only every so many rounds.")] = 1,
+    every: Annotated[
+        int, typer.Option("--refit-every", min=1, help="Refit only every so many rounds.")
+    ] = 1,
     trials: Annotated[int, typer.Option(min=1, help="How many settings to try for each.")] = 60,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="key=value: a setting of the stream.")

@@ -352,14 +352,19 @@ def test_a_file_of_which_no_column_is_named(command, tmp_path):
     path = tmp_path / "loans.csv"
     path.write_text("age,sex,grade\n1,f,0\n")
     said = command("run", path, "--out", tmp_path / "run")
-    assert refused(said, 2, "which column of", "--set label=COLUMN --set sensitive=COLUMN")
+    assert refused(
+        said,
+        2,
+        "which column of",
+        "--label COLUMN --sensitive COLUMN (its columns: age, sex, grade)",
+    )
 
 
 def test_a_file_that_is_not_there(command, tmp_path):
-    said = command("run", tmp_path / "loans.csv", "--label", "y", "--sensitive", "s")
-    assert said.code in (1, 2)
-    assert said.err.startswith("fairsaoml: ")
-    assert "loans.csv" in said.err
+    (tmp_path / "loans.csv").write_text("age\n")
+    for verb in ("run", "compare", "peers"):
+        said = command(verb, tmp_path / "loan.csv")
+        assert refused(said, 1, "loan.csv, got no such file; did you mean", "loans.csv")
 
 
 def test_a_summary_of_a_run_through_bad_input_says_how_many_rounds_it_skipped(folder):

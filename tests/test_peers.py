@@ -336,7 +336,7 @@ def test_an_unknown_peer_or_setting_is_a_question():
 
 
 def test_the_command_prints_a_row_a_peer_and_keeps_what_is_finished(command, tmp_path):
-    typed = ["peers", "synthetic", "--peers", "sgd,threshold", "--every", 3]
+    typed = ["peers", "synthetic", "--peers", "sgd,threshold", "--refit-every", 3]
     typed += ["--set", "tasks=3", "--set", "rows=60", "--out", tmp_path]
     said = command(*typed)
     assert said.code == 0, said.err
@@ -347,7 +347,7 @@ def test_the_command_prints_a_row_a_peer_and_keeps_what_is_finished(command, tmp
     assert "round 9/9" not in again.err
     found = json.loads(again.out)
     assert [entry["learner"] for entry in found["learners"]] == ["sgd", "threshold-every-3"]
-    assert "--every 3" in found["command"]
+    assert "--refit-every 3" in found["command"]
 
 
 def test_folders_that_an_older_version_wrote_are_kept(tmp_path):

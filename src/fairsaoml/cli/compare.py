@@ -6,7 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.options import Address, AsJson, Engine, Force, Jobs, Quiet, StreamName
+from fairsaoml.cli.options import (
+    DECISION,
+    TABLE,
+    Address,
+    AsJson,
+    Engine,
+    Force,
+    Jobs,
+    Quiet,
+    StreamName,
+    decision_settings,
+    table_settings,
+    takes,
+)
 from fairsaoml.cli.output import chosen, print_json, print_notes, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
@@ -19,6 +32,8 @@ SECONDS, RECOVERS = "seconds", "back by"  # headings of the last column
 COLOURS = {"met": "green", "missed": "yellow"}
 
 
+@takes(TABLE, into="table")
+@takes(DECISION, into="rule")
 def compare(
     stream: StreamName,
     learners: Annotated[
@@ -39,6 +54,9 @@ def compare(
     force: Force = False,
     quiet: Quiet = False,
     json_: AsJson = False,
+    *,
+    table: dict[str, Any],
+    rule: dict[str, Any],
 ) -> None:
     """Run several learners on one stream: one table and one report of all.
 
@@ -48,7 +66,8 @@ def compare(
     from fairsaoml.learners import registry
 
     names = chosen(learners, registry.registered())
-    specs = comparing.plan(stream, names, parse_settings(set_ or []), range(seed, seed + seeds))
+    settings = parse_settings(set_ or []) | decision_settings(rule) | table_settings(stream, table)
+    specs = comparing.plan(stream, names, settings, range(seed, seed + seeds))
     folder = out or Path("runs") / f"{stem(stream)}-comparison"
     with progress(names, seeds, quiet=quiet) as on_event:
         comparison = comparing.compare(

@@ -1,12 +1,21 @@
 """`fairsaoml peers`: models of other libraries on the same stream."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fairsaoml.cli.compare import print_comparison
-from fairsaoml.cli.options import AsJson, Force, Quiet, StreamName, StreamSettings
+from fairsaoml.cli.options import (
+    TABLE,
+    AsJson,
+    Force,
+    Quiet,
+    StreamName,
+    StreamSettings,
+    table_settings,
+    takes,
+)
 from fairsaoml.cli.output import chosen, print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
@@ -14,13 +23,14 @@ from fairsaoml.cli.settings import parse_settings
 __all__ = ["peers"]
 
 
+@takes(TABLE, into="table")
 def peers(
     stream: StreamName,
     alternatives: Annotated[
         str, typer.Option("--alternatives", "--peers", help="Which: all, or A,B.")
     ] = "all",
     seeds: Annotated[int, typer.Option(min=1, help="How many, where anything is random.")] = 1,
-    every: Annotated[
+    refit_every: Annotated[
         int, typer.Option(min=1, help="Refit only every so many rounds; the row's name says so.")
     ] = 1,
     set_: StreamSettings = None,
@@ -30,6 +40,8 @@ def peers(
     force: Force = False,
     quiet: Quiet = False,
     json_: AsJson = False,
+    *,
+    table: dict[str, Any],
 ) -> None:
     """Run scikit-learn, Fairlearn and River models on the same stream.
 
@@ -40,9 +52,9 @@ def peers(
     specs = plan(
         stream,
         chosen(alternatives, CATALOG),
-        stream_settings=parse_settings(set_ or []),
+        stream_settings=parse_settings(set_ or []) | table_settings(stream, table),
         seeds=range(seeds),
-        every=every,
+        every=refit_every,
     )
     folder = out or Path("runs") / "paper" / "peers" / stem(stream)
     with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:

@@ -6,7 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.options import AsJson, Force, Quiet
+from fairsaoml.cli.options import (
+    DECISION,
+    TABLE,
+    AsJson,
+    Force,
+    Quiet,
+    decision_settings,
+    table_settings,
+    takes,
+)
 from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
@@ -23,20 +32,14 @@ NOT_EVERY_LEARNER = {
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
-def _table(help: str) -> Any:
-    return typer.Option(help=help, rich_help_panel="Your own table")
-
-
+@takes(TABLE, into="table")
+@takes(DECISION, into="rule")
 def run(
     stream: Annotated[
         str | None, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
     ] = None,
     learner: Annotated[
         str | None, typer.Option(help="Which learner (`fairsaoml learners`). [fairsaoml-decoupled]")
-    ] = None,
-    ratio: Annotated[
-        float | None,
-        typer.Option(help="The fairness asked for: lowest group's rate over the highest. [0.9]"),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds, run together. [5]")] = None,
     seed: Annotated[int | None, typer.Option(help="The first of them. [0]")] = None,
@@ -52,38 +55,16 @@ def run(
     ] = False,
     quiet: Quiet = False,
     json_: AsJson = False,
-    label: Annotated[str | None, _table("Column to predict.")] = None,
-    positive: Annotated[str | None, _table("Which label is positive.")] = None,
-    sensitive: Annotated[
-        list[str] | None, _table("Protected column, or COL=VALUE against the rest.")
-    ] = None,
-    time: Annotated[str | None, _table("Column that orders the rows.")] = None,
-    tasks: Annotated[int | None, _table("Cut into this many tasks.")] = None,
-    every: Annotated[str | None, _table("Cut by time: 10D, 1W, 6H.")] = None,
-    rows: Annotated[int | None, _table("Cut every so many rows.")] = None,
-    domain: Annotated[str | None, _table("Column that names domains.")] = None,
-    drop: Annotated[str | None, _table("Columns to leave out: A,B.")] = None,
-    columns: Annotated[str | None, _table("The only columns to use: A,B.")] = None,
+    *,
+    table: dict[str, Any],
+    rule: dict[str, Any],
 ) -> None:
     """Run a learner on a stream: score each task with what was learned before, then learn from it.
 
     Writes a folder with every round, a summary and a report to look at.
     """
-    table = {
-        "label": label,
-        "positive": positive,
-        "sensitive": sensitive,
-        "time": time,
-        "tasks": tasks,
-        "every": every,
-        "rows": rows,
-        "domain": domain,
-        "drop": drop and drop.split(","),
-        "columns": columns and columns.split(","),
-    }
-    table = {key: value for key, value in table.items() if value is not None and value != []}
     if resume is not None:
-        others = (stream, learner, ratio, seeds, seed, set_, config, out, table)
+        others = (stream, learner, seeds, seed, set_, config, out, table, rule)
         if force or save_predictions or any(value not in (None, [], {}) for value in others):
             raise ConfigError("--resume takes the run's own stream and settings; give DIR alone")
         return _resume(resume, quiet=quiet, as_json=json_)
@@ -91,8 +72,7 @@ def run(
         raise ConfigError("expected a stream, got none; try `fairsaoml run synthetic`")
 
     settings = (read_config(config) if config else {}) | parse_settings(set_ or [])
-    if ratio is not None:
-        settings["ratio"] = ratio
+    settings |= decision_settings(rule)
     options = OPTIONS | {key: settings.pop(key) for key in OPTIONS if key in settings}
     typed = {"learner": learner, "seeds": seeds, "seed": seed}
     options |= {key: value for key, value in typed.items() if value is not None}
@@ -103,10 +83,8 @@ def run(
     from fairsaoml.runs.events import as_events
     from fairsaoml.runs.folder import free_folder
     from fairsaoml.runs.spec import RunSpec, split_settings
-    from fairsaoml.streams.catalog import is_table
 
-    if table and not is_table(stream):
-        raise ConfigError(f"--{next(iter(table))} is for a table of your own, not for {stream!r}")
+    table = table_settings(stream, table)
     name = options["learner"] or DEFAULT
     for key, words in NOT_EVERY_LEARNER.items():
         if key in settings and key not in entry(name).settings:
@@ -129,6 +107,7 @@ def run(
                 force=force,
                 save_predictions=save_predictions,
                 repeat=False,
+                on_start=None if quiet else _say_first,
                 on_round=as_events(on_event),
             )
     finally:
@@ -138,6 +117,16 @@ def run(
     if len(summary["seeds"]) < count:
         typer.echo("nothing is random in this run: one seed was run", err=True)
     _finish(folder, summary, as_json=json_)
+
+
+def _say_first(setup: Any) -> None:
+    """What a person should know before the first round."""
+    from fairsaoml.runs.decision import decision_words
+
+    if (base_rate := setup.stream.base_rate) is not None:
+        typer.echo(decision_words(setup.config["decision"], base_rate), err=True)
+    for note in setup.stream.notes:
+        typer.echo(f"note: {note}", err=True)
 
 
 def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:

@@ -48,7 +48,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     if decided is not None and not ONE_SIDED <= decided <= 1 - ONE_SIDED:
         console.print(
             f"{decided:.1%} of all decisions are positive. For rare or common labels, "
-            "--set decision=balanced puts the threshold at the base rate.",
+            "--decision balanced puts the threshold at the base rate.",
             style="yellow",
             highlight=False,
         )

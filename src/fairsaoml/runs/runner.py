@@ -59,6 +59,7 @@ def run(
     force: bool = False,
     save_predictions: bool = False,
     repeat: bool = True,
+    on_start: Callable[[Setup], None] | None = None,
     on_round: OnRound | None = None,
 ) -> dict[str, Any]:
     """Run a spec into a folder.
@@ -69,6 +70,7 @@ def run(
         force: replace the run in the folder.
         save_predictions: keep every decision, in `predictions.parquet`.
         repeat: run all seeds even where nothing is random; else the first one alone.
+        on_start: called with the setup before anything is written.
         on_round: called with the setup and each finished round.
 
     Returns:
@@ -81,6 +83,8 @@ def run(
     use_cache()
     one_thread()
     setup = Setup.of(spec)
+    if on_start:
+        on_start(setup)
     if not (repeat or setup.stream.seeded or entry(spec.learner).is_random):
         spec = replace(spec, seeds=spec.seeds[:1])
     content = {**spec.to_json(setup), "save_predictions": save_predictions}

@@ -14,6 +14,7 @@ from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
+from fairsaoml.runs.decision import suggested_decision
 from fairsaoml.streams.catalog import is_table, open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
@@ -231,6 +232,8 @@ class Setup:
         # A table goes on with later rows: how many rounds it has today must change nothing (D16).
         if "horizon" in entry.settings and not is_table(spec.stream):
             settings.setdefault("horizon", stream.length)
+        if stream.base_rate is not None and config is None:
+            settings.setdefault("decision", suggested_decision(stream.base_rate))
         made = entry.config.from_dict(settings)
         problem = make_problem(made, stream.schema)
         learner = entry.factory(problem, made)

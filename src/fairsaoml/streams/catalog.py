@@ -6,17 +6,27 @@ Another package adds a stream by an entry point of the group `fairsaoml.streams`
 
 import inspect
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.core.registry import Registry
 from fairsaoml.streams.stream import Stream
 
-__all__ = ["CATALOG", "STREAMS", "StreamEntry", "is_table", "open_stream", "setting_names"]
+__all__ = [
+    "CATALOG",
+    "STREAMS",
+    "StreamEntry",
+    "is_table",
+    "open_stream",
+    "require_file",
+    "setting_names",
+]
 
-TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
+MOST_FILES, MOST_COLUMNS = 1000, 20  # that are looked at for a suggestion, that are named
 
 
 class StreamEntry(NamedTuple):
@@ -86,6 +96,20 @@ def _entry(name: str) -> StreamEntry:
     )
 
 
+def require_file(name: str) -> None:
+    """Refuse the name of a table that is not there; what is no table's name passes."""
+    path = Path(name)
+    if not is_table(name) or path.exists():
+        return
+    try:
+        there = [one.name for one in path.parent.iterdir() if is_table(one.name)][:MOST_FILES]
+    except OSError:
+        there = []
+    meant = get_close_matches(path.name, there, n=1)
+    advice = f"did you mean {str(path.with_name(meant[0]))!r}?" if meant else "check the path"
+    raise DataError(f"expected a file at {path}, got no such file; {advice}")
+
+
 def _factory(entry: StreamEntry) -> Callable[..., Stream]:
     return resolve_name(entry.factory) if isinstance(entry.factory, str) else entry.factory
 
@@ -126,6 +150,7 @@ def open_stream(
         DataError: The rows are not there or cannot be read.
     """
     entry = _entry(name)
+    require_file(name)
     chosen = {**entry.fixed, **(settings or {})}
     missing = [
         setting
@@ -133,9 +158,14 @@ def open_stream(
         if parameter.default is parameter.empty and setting not in chosen
     ]
     if missing:
+        from fairsaoml.streams.table.reading import open_source
+
+        there = ", ".join(open_source(name).columns[:MOST_COLUMNS]) if is_table(name) else ""
         raise ConfigError(
             f"expected to be told which column of {name} is {' and which '.join(missing)}; "
-            f"add {' '.join(f'--set {setting}=COLUMN' for setting in missing)}"
+            f"add {' '.join(f'--{setting} COLUMN' for setting in missing)}"
+            + f" (its columns: {there})"
+            * bool(there)
         )
     factory = _factory(entry)
     return factory(name, **chosen, **saved) if is_table(name) else factory(**chosen)

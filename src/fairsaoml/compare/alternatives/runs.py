@@ -97,7 +97,7 @@ def command(specs: Sequence[AlternativeSpec]) -> str:
     words += [stream, "--alternatives", names]
     words += ["--seeds", str(max(len(spec.seeds) for spec in specs))]
     every = max(spec.settings.get("every", 1) for spec in specs)
-    words += ["--every", str(every)] * (every > 1)
+    words += ["--refit-every", str(every)] * (every > 1)
     words += ["--trials", str(trials)] * (trials > 0)
     for pair in pairs(specs[0].stream_settings):
         words += ["--set", pair]

@@ -80,7 +80,7 @@ class Clock:
         """The times of the first and the last row in words; a number that is no date as it is.
 
         >>> table = pa.table({"t": ["31.1.2011", "1.2.2011"]})
-        >>> Clock.of("t", table["t"]).period(table)
+        >>> Clock(column="t", format="day/month/year").period(table)
         ('2011-01-31', '2011-02-01')
         """
         ends = self.seconds(table.take([0, table.num_rows - 1]))

@@ -92,8 +92,8 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
     for name in (*names, *(column for role in encoder.sensitive for column in role.columns)):
         distinct = factor(table[name])
         if len(folded := distinct.folded().values) < len(distinct.values):
-            spelled = [text for text in distinct.values.to_pylist() if text not in folded]
-            yield f"column {name!r}: values that differ in case only are one ({some(spelled)})"
+            others = sorted({*distinct.values.to_pylist()} - {*folded.to_pylist()})
+            yield f"column {name!r}: values that differ in case only are one: {some(others)}"
     for name in (column.name for column in encoder.columns if isinstance(column, Date)):
         if time_format is None and set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
             yield ambiguous(name)
