@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo reproduce test lint format golden docs stubs shapes kill estimators bench bench-full clean
+.PHONY: install demo reproduce test slowest lint format golden docs stubs shapes kill estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -24,6 +24,9 @@ reproduce: install  ## the paper's figures and tables into runs/paper; the same 
 
 test: install lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+slowest: install  ## all tests, and the twenty that took longest
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20
 
 lint: install
 	$(BIN)/ruff check .

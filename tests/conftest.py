@@ -1,5 +1,6 @@
 """One setting for all tests: strict types, one cache of compiled programs, nothing at random."""
 
+import gc
 import os
 import sys
 import warnings
@@ -40,6 +41,9 @@ def pytest_configure(config):
     use_cache()
     # Two workers may meet at one cache entry; the loser compiles for itself.
     config.addinivalue_line("filterwarnings", "ignore:Error (read|writ)ing persistent compil")
+    # Tracing makes millions of small objects, nearly all of them for good: to look through them
+    # again and again takes a tenth of the time.
+    gc.set_threshold(200_000, 50, 1_000)
     set_hypothesis_home_dir(cache / "hypothesis")
     hypothesis.settings.register_profile(
         "fixed", derandomize=True, database=None, deadline=None, max_examples=50

@@ -45,7 +45,7 @@ def trace() -> None:
     batch = jax.tree.map(jnp.asarray, checks.batches(checks.tasks())[0])
     key, round = jax.random.key(0), jnp.int32(1)
     for name, entry in BUILTIN.items():
-        for horizon in (checks.HORIZON, None):
+        for horizon in (checks.HORIZON, None) if "horizon" in entry.settings else (None,):
             subject = checks.Subject(name, entry, horizon)
             learner, problem = subject.learner, subject.problem
 

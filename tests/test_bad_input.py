@@ -151,13 +151,13 @@ def test_a_task_with_one_row_is_scored(line):
 
 
 @pytest.mark.parametrize("name", ["no row", "empty at the start"])
-def test_a_task_without_rows_is_counted_and_wakes_levels_but_teaches_nothing(line, folder, name):
+def test_a_task_without_rows_is_counted_and_wakes_levels_but_teaches_nothing(line, learner, name):
     record = line(name)
     assert record["rows"] == 0
     assert record["warnings"] == ["the task is empty: nothing learned, figures are null"]
     assert record["accuracy"] is record["loss"] is record["dp_ratio"] is None
     assert "accuracy, positive_rate: no row" in record["undefined"]
-    assert record["awake"] == list(range(4))  # rounds 1 and 9 start all four levels
+    assert record["awake"] == list(range(tiny.LEVELS[learner]))  # rounds 1 and 9 start all
 
 
 def test_a_group_never_seen_before_is_counted_and_in_no_ratio(line):
@@ -265,8 +265,8 @@ def test_an_unknown_stream(command):
 
 
 def test_an_unknown_learner(command):
-    said = command("run", "synthetic", "--learner", "fairsaoml-life")
-    assert refused(said, 2, "unknown learner 'fairsaoml-life'", "did you mean 'fairsaoml-live'?")
+    said = command("run", "synthetic", "--learner", "fair-glk")
+    assert refused(said, 2, "unknown learner 'fair-glk'", "did you mean 'fair-glc'?")
 
 
 def test_an_unknown_setting(command):

@@ -98,7 +98,7 @@ def test_streams_are_listed(command):
 def test_a_run_prints_its_summary_on_stdout_and_plain_progress_on_stderr(command, tmp_path):
     said = command("run", *tiny.options(), "--out", tmp_path / "run")
     assert said.code == 0
-    assert "fairsaoml-live on synthetic" in said.out
+    assert f"{tiny.FIRST} on synthetic" in said.out
     assert "market-3" in said.out
     assert "last ten rounds" in said.out
     assert f"report: {tmp_path / 'run' / 'report.html'}" in said.out.replace("\n", "")
@@ -188,7 +188,7 @@ def test_the_default_learner_is_the_decoupled_one_with_five_seeds(command, tmp_p
     assert options["force"]
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_force_replaces_the_run_in_a_folder(command, finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     (folder / "rounds.jsonl").write_text("")
@@ -267,7 +267,7 @@ def test_new_rows_are_scored_and_decided(command, finished, new_rows, tmp_path):
     assert predicted(other.out) != found
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_new_rows_get_the_score_that_the_next_round_would_have_given_them(
     command, finished, tmp_path
 ):
@@ -364,7 +364,7 @@ def test_a_table_is_run_and_new_rows_of_it_predicted(command, tmp_path):
     for key, value in tiny.SHARED.items():
         words += ["--set", f"{key}={value}"]
     words += ["--seeds", 2, "--out", folder, "--quiet", "--json", "--save-predictions"]
-    said = command("run", path, "--learner", "fairsaoml-live", *words)
+    said = command("run", path, "--learner", tiny.FIRST, *words)
     assert said.code == 0
     assert json.loads(said.out)["rounds"] == 5
     table = pq.read_table(folder / "predictions.parquet")
@@ -400,7 +400,7 @@ def test_on_a_terminal_progress_is_one_live_line(capsys, monkeypatch):
 def test_ctrl_c_finishes_the_round_saves_and_exits_130(tmp_path):
     folder = tmp_path / "run"
     # As many rounds as nobody waits for, in the program that is compiled already.
-    endless = tiny.options(tasks=100_000, horizon=tiny.ROUNDS)
+    endless = tiny.options(tasks=100_000)
     code = "from fairsaoml.cli import main; main()"
     words = [sys.executable, "-c", code, "run", *endless, "--out", str(folder)]
     with subprocess.Popen(

@@ -162,7 +162,7 @@ def resumed(folder):
     return subprocess.run(words, capture_output=True, text=True, env=os.environ)
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_the_command_says_that_it_uses_the_checkpoint_before(finished, learner, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "run")
     (folder / "summary.json").unlink()

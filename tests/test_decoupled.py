@@ -168,10 +168,18 @@ def ratios(batches, shown):
     return [min(pair) / max(pair) for pair in rates], (decided == y).mean()
 
 
-def test_what_is_asked_for_is_got_and_a_change_is_survived():
-    """Twenty rounds favour one group, twenty the other; EO comes near what was asked."""
-    batches = [people(t, rows=256, gap=2.0 if t < 20 else -2.0) for t in range(40)]
-    fair = prequential_run(batches)
+BATCHES = [people(t, rows=256, gap=2.0 if t < 20 else -2.0) for t in range(40)]
+
+
+@pytest.fixture(scope="module")
+def fair():
+    """Twenty rounds that favour one group, twenty that favour the other."""
+    return prequential_run(BATCHES)
+
+
+def test_what_is_asked_for_is_got_and_a_change_is_survived(fair):
+    """EO comes near what was asked, whichever group is favoured."""
+    batches = BATCHES
     blind = prequential_run(batches, constraints="none")
     for begin, end in ((8, 20), (28, 40)):
         asked, accuracy = ratios(batches[begin:end], fair[begin:end])
@@ -181,11 +189,9 @@ def test_what_is_asked_for_is_got_and_a_change_is_survived():
         assert accuracy > 0.65
 
 
-def test_probabilities_are_calibrated():
-    batches = [people(t, rows=256) for t in range(20)]
-    shown = prequential_run(batches)
-    chance = 1 / (1 + np.exp(-np.concatenate([one[1] for one in shown[5:]])))
-    y = np.concatenate([batch.y for batch in batches[5:]])
+def test_probabilities_are_calibrated(fair):
+    chance = 1 / (1 + np.exp(-np.concatenate([one[1] for one in fair[5:20]])))
+    y = np.concatenate([batch.y for batch in BATCHES[5:20]])
     bins = np.minimum((10 * chance).astype(int), 9)
     errors = [
         abs(chance[bins == b].mean() - y[bins == b].mean()) * (bins == b).mean()

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import delayed_service
 from delayed_service import Running, Service
 from fairsaoml.core.errors import ConfigError, DataError, RunError
-from fairsaoml.estimators.sklearn import LiveFairSAOMLClassifier
+from fairsaoml.estimators.sklearn import FairGLCClassifier
 from fairsaoml.evaluate.streaming import StreamingMetric
 from fairsaoml.serve import store
 from fairsaoml.serve.delayed import DelayedLabels
@@ -797,7 +797,7 @@ def test_the_classifier_with_delayed_labels_killed_and_restarted_is_the_one_neve
     def begun():
         features, labels, groups = rows(0, 20)
         settings = {"model": "logistic", "capacity": 16, "support": 4, "meta_iterations": 2}
-        model = LiveFairSAOMLClassifier(**settings, horizon=4, random_state=0)
+        model = FairGLCClassifier(**settings, random_state=0)
         return model.partial_fit(features, labels, sensitive_features=groups)
 
     def play(delayed, begin, end):
@@ -814,7 +814,7 @@ def test_the_classifier_with_delayed_labels_killed_and_restarted_is_the_one_neve
     with DelayedLabels(model, task_rows=20, journal=journal) as delayed:
         model.save(saved)  # before the first task of the journal
         found = [play(delayed, 20, 50)]
-    model = LiveFairSAOMLClassifier.load(saved)
+    model = FairGLCClassifier.load(saved)
     with DelayedLabels(model, task_rows=20, journal=journal) as delayed:
         assert model.n_rounds_ == 2
         found.append(play(delayed, 50, 80))

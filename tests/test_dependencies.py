@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -24,6 +25,9 @@ FOLDERS = {"paper": "paper", "bench": "benchmarks"}
 NOT_INSTALLED = {"torch": "torch"}
 
 
+installed = cache(packages_distributions)  # looks through every installed package
+
+
 def names(requirements):
     """Distributions without their versions, in small letters."""
     return {re.match(r"[\w.-]+", requirement)[0].lower() for requirement in requirements}
@@ -34,6 +38,7 @@ EXTRAS = {extra: names(found) for extra, found in PROJECT["optional-dependencies
 USERS = set().union(*(EXTRAS[extra] for extra in EXTRAS.keys() - {"dev", *FOLDERS}))
 
 
+@cache
 def imported(folder):
     """Distributions that the code of a folder imports, at the top of a module or inside it."""
     modules = {}
@@ -49,7 +54,7 @@ def imported(folder):
                 continue
             modules |= {name.split(".")[0]: file for name in found}
     local = {path.stem for path in (ROOT / "tests").glob("*")} if folder == "tests" else set()
-    known = packages_distributions() | {key: [name] for key, name in NOT_INSTALLED.items()}
+    known = installed() | {key: [name] for key, name in NOT_INSTALLED.items()}
     distributions = set()
     for module in modules.keys() - sys.stdlib_module_names - OURS - local:
         assert module in known, f"{modules[module]} imports {module}, which is not installed"

@@ -334,7 +334,7 @@ def test_a_time_between_checkpoints_that_is_none_is_an_error(
 # Real processes
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_a_process_killed_at_random_moments_leaves_the_run_that_one_never_killed_does(
     finished, learner, tmp_path
 ):

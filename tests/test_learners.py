@@ -146,15 +146,15 @@ def test_the_mixture_of_sure_experts_stays_finite():
 # Steps that explode
 
 
-HUGE = {"fairsaoml": {"meta_primal_step": 1e38}, "fairsaoml-live": {"primal_step": 1e38}}
+HUGE = {"fairsaoml": {"meta_primal_step": 1e38}, "aod": {"scale": 1e38}}
 
 
-@pytest.fixture(scope="module")
-def exploded(learner):
+@pytest.fixture(scope="module", params=HUGE)
+def exploded(request):
     """A learner whose steps leave all bounds: its state before and after a round, and its info."""
     settings = {"model": "logistic", "horizon": 1, "capacity": CAPACITY, "support": 3}
-    config = registry.configure(learner, {**settings, **HUGE[learner]})
-    built = registry.build(learner, config, SCHEMA)
+    config = registry.configure(request.param, {**settings, **HUGE[request.param]})
+    built = registry.build(request.param, config, SCHEMA)
     before = built.init(jax.random.key(0))
     wide = rows(0)._replace(x=100 * rows(0).x)
     after, info = jax.jit(built.step)(jax.random.key(1), jnp.int32(1), before, wide)

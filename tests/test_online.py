@@ -24,11 +24,9 @@ STREAM = open_stream("synthetic", tiny.STREAM)
 TASKS = [task for task, _ in zip(STREAM.tasks(3), range(2 * ROUNDS), strict=False)]
 
 
-def online(name="fairsaoml-live", seed=3, **settings):
-    small = {**tiny.SETTINGS.get(name, tiny.SHARED), **settings}
-    if name in tiny.LEARNERS:
-        small.setdefault("horizon", 4)
-    return OnlineLearner(STREAM.schema, name, small, seed=seed)
+def online(name=tiny.FIRST, seed=3, **settings):
+    small = {"horizon": 4, **tiny.SETTINGS.get(name, tiny.SHARED), **settings}
+    return OnlineLearner(STREAM.schema, name, tiny.accepted(name, small), seed=seed)
 
 
 def same(one, other):
@@ -47,7 +45,7 @@ def memory(model):
 
 
 def test_a_round_is_the_round_that_a_run_of_the_same_seed_plays():
-    name = "fairsaoml-live"
+    name = "fairsaoml"
     settings = {**tiny.SETTINGS[name], "horizon": 4}
     config = registry.configure(name, settings)
     problem = make_problem(config, STREAM.schema)
@@ -64,7 +62,7 @@ def test_a_round_is_the_round_that_a_run_of_the_same_seed_plays():
     assert model.constraints == tuple(c.name for c in problem.constraints)
 
 
-@pytest.mark.parametrize("name", ["fairsaoml-live", "mask-ftml", "fair-glc", "aod"])
+@pytest.mark.parametrize("name", ["fairsaoml", "mask-ftml", "fair-glc", "aod"])
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_saved_and_loaded_it_goes_on_with_the_same_bytes(tmp_path, name, rounds):
     stayed = online(name)
@@ -82,7 +80,7 @@ def test_saved_and_loaded_it_goes_on_with_the_same_bytes(tmp_path, name, rounds)
 
 
 def test_a_memory_that_has_grown_is_saved_as_large_as_it_is(tmp_path):
-    stayed = online("aod")
+    stayed = online("aod", horizon=None)
     before = sum(leaf.nbytes for leaf in jax.tree.leaves(memory(stayed)[0]))
     stayed.round = 299  # as if so many rounds had been: the first storage is for 255
     stayed.learn(TASKS[0])
@@ -212,7 +210,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
 
 
 def test_programs_for_less_room_are_dropped_once_they_are_outgrown():
-    model = online(horizon=None)
+    model = online("aod", horizon=None)
     model.learn(TASKS[0])
     model.round = 256  # the last that eight levels have room for
     model.learn(TASKS[1])

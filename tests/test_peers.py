@@ -78,7 +78,7 @@ def played(tmp_path_factory):
     return specs, folder
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_a_peers_line_has_the_keys_of_our_learners_lines(played, finished):
     specs, folder = played
     ours = tiny.records(finished)[0]
@@ -104,7 +104,7 @@ def test_a_peers_summary_is_that_of_its_lines(played):
         assert [domain["name"] for domain in written["domains"]] == list(best)
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_a_report_shows_peers_beside_ours(played, finished, tmp_path):
     specs, folder = played
     folders = [finished, *(folder / spec.label for spec in specs)]

@@ -56,7 +56,7 @@ def test_its_stream_is_listed_run_and_predicted(command, tmp_path):
     words = ["--seeds", 1, "--out", tmp_path / "run", "--quiet", "--json", "--set", "tasks=3"]
     for key, value in tiny.SHARED.items():
         words += ["--set", f"{key}={value}"]
-    said = command("run", "coins", "--learner", "fairsaoml-live", *words)
+    said = command("run", "coins", "--learner", tiny.FIRST, *words)
     assert said.code == 0, said.err
     assert json.loads(said.out)["rounds"] == 3
     (tmp_path / "new.csv").write_text("thumb\n0.5\n-1\n")

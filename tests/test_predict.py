@@ -40,7 +40,7 @@ def run_table(folder, *, stop_after=None):
     spec = RunSpec(
         stream=str(folder / "jobs.csv"),
         stream_settings=ROLES,
-        learner="fairsaoml-live",
+        learner=tiny.FIRST,
         learner_settings=tiny.SHARED,
         seeds=(0,),
     )

@@ -41,7 +41,7 @@ def five_rounds(stream):
 
 def game_of(learner, **settings):
     """Two levels: as small as a switch can be."""
-    settings = {**tiny.SETTINGS[learner], "horizon": 6, **settings}
+    settings = tiny.accepted(learner, {**tiny.SETTINGS[learner], "horizon": 6, **settings})
     changes = {"stream_settings": {"tasks": 2, "rows": 64}, "learner_settings": settings}
     made = Setup.of(tiny.spec(learner, **changes))
     return replace(made, stream=five_rounds(made.stream))
@@ -116,7 +116,7 @@ def test_another_number_of_seeds_and_another_padding_are_the_same_game(
     assert_same(record_game(game, [1]).records, of_seed(reference, 1))
 
 
-@tiny.default_only  # every operation is compiled for itself: slow
+@tiny.one_learner  # every operation is compiled for itself: slow
 def test_the_game_without_compilation_is_the_same_game(game, reference):
     [key] = run_keys([0])
     # `adapt` is left out: it takes the steps that `step` takes.

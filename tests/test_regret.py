@@ -1,4 +1,4 @@
-"""Regret on windows: its laws, the command, the picture, and the sums a live run keeps."""
+"""Regret on windows: its laws, the command, the picture."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from fairsaoml.evaluate.regret.regret import (
     proven_growth,
     regret,
 )
-from fairsaoml.evaluate.regret.windows import WorstWindows, worst
+from fairsaoml.evaluate.regret.windows import worst
 from fairsaoml.evaluate.round import loss_and_violation
 from fairsaoml.report.regret import regret_picture
 from fairsaoml.runs.runner import run
@@ -35,7 +35,7 @@ SHORT = {"tasks": 3, "rows": 60}  # nine rounds
 def linear_spec(learner, **settings):
     own = {**tiny.SHARED, **LINEAR, **settings}
     return replace(
-        tiny.spec("fairsaoml-live"),
+        tiny.spec(),
         learner=learner,
         stream_settings=SHORT,
         learner_settings=own,
@@ -52,7 +52,7 @@ def tasks_of(game, seed):
 def linear_run(tmp_path_factory):
     """A short run with the linear model and gaps of logits."""
     folder = tmp_path_factory.mktemp("regret") / "run"
-    run(linear_spec("fairsaoml-live"), folder)
+    run(linear_spec(tiny.FIRST), folder)
     return folder
 
 
@@ -158,29 +158,14 @@ def test_to_be_compared_with_the_fair_is_never_harder(one_pair):
     assert found["static"]["fair_regret"]["mean"] < found["static"]["regret"]["mean"] - 0.01
 
 
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
-def test_told_round_by_round_or_all_at_once_the_worst_windows_are_the_same(values):
-    seen = WorstWindows(longest=16)
-    for value in values:
-        seen.add([value, -value])
-    for length, found in seen.worst().items():
-        assert length <= min(16, len(values))
-        for sign, one in zip((1, -1), found, strict=True):
-            series = [sign * value for value in values]
-            sums = [sum(series[s : s + length]) for s in range(len(values) - length + 1)]
-            assert one.total == pytest.approx(max(sums), abs=1e-9)
-            assert one.total == pytest.approx(worst(series, length).total, abs=1e-9)
-            assert sums[one.first - 1] == pytest.approx(max(sums), abs=1e-9)
-            assert one.last - one.first + 1 == length
-    assert max(seen.worst()) == min(16, 1 << (len(values).bit_length() - 1))
-
-
-def test_the_memory_of_a_live_run_is_bounded():
-    seen = WorstWindows(longest=8)
-    for t in range(1000):
-        seen.add([1.0 if t == 3 else 0.0])
-    assert len(seen._sums) == 9
-    assert seen.worst()[8][0].total == 1.0
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.integers(1, 16))
+def test_the_worst_window_is_the_largest_sum(values, length):
+    length = min(length, len(values))
+    sums = [sum(values[s : s + length]) for s in range(len(values) - length + 1)]
+    largest = worst(values, length)
+    assert largest.total == pytest.approx(max(sums), abs=1e-9)
+    assert sums[largest.first - 1] == pytest.approx(max(sums), abs=1e-9)
+    assert largest.last - largest.first + 1 == length
 
 
 @pytest.mark.parametrize("asked", ["0", "10", "1,x", "", "-1"])
@@ -256,7 +241,7 @@ def test_an_old_journal_has_no_adapted_loss(linear_run):
         played_series(lines, 0, adapted=True)
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_where_the_problem_is_not_convex_a_stand_in_is_used_and_it_is_said(
     finished, command, monkeypatch
 ):

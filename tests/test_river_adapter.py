@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from river import compose, evaluate, metrics, preprocessing
-from tools.estimators import EXPECTED_FAILURES, QUICK, SHORT, check_river
+from tools.estimators import EXPECTED_FAILURES, QUICK, check_river
 
 from fairsaoml.estimators import sklearn
-from fairsaoml.estimators.river import FairGLCClassifier, LiveFairSAOMLClassifier
+from fairsaoml.estimators.river import FairGLCClassifier
 from fairsaoml.serve import saving
 
 TASK = 60
@@ -40,10 +40,10 @@ def memory(model):
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(model._online._saved().arrays)]
 
 
-@pytest.mark.filterwarnings("ignore:LiveFairSAOMLClassifier learns without fairness")
+@pytest.mark.filterwarnings("ignore:FairGLCClassifier learns without fairness")
 @pytest.mark.filterwarnings("ignore:features that the first task did not show")
 def test_rivers_own_checks_pass():
-    results = list(check_river(LiveFairSAOMLClassifier(**QUICK, **SHORT, task_size=12)))
+    results = list(check_river(FairGLCClassifier(**QUICK, task_size=12)))
     assert len(results) > 40
     assert {one.name for one in results if one.status != "passed"} == set(EXPECTED_FAILURES), (
         results

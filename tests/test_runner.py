@@ -76,9 +76,9 @@ def test_no_file_holds_nan(finished):
     assert np.isfinite(scores).all()
 
 
-def test_weights_are_shares_of_the_levels_and_awake_levels_a_prefix(finished):
+def test_weights_are_shares_of_the_levels_and_awake_levels_a_prefix(finished, learner):
     for record in tiny.records(finished):
-        assert len(record["weights"]) == 4  # floor(log2 21)
+        assert len(record["weights"]) == tiny.LEVELS[learner]
         assert sum(record["weights"]) == pytest.approx(1, abs=1e-5)
         assert record["awake"] == list(range(len(record["awake"])))
         assert all(value >= 0 for value in record["dual"])
@@ -141,7 +141,8 @@ def test_a_spec_says_all_that_is_needed_to_repeat_the_run(finished, learner):
     written = tiny.strictly((finished / "spec.json").read_text())
     assert RunSpec.from_json(written) == tiny.spec(learner)
     assert set(written["versions"]) == {"fairsaoml", "jax", "numpy", "python"}
-    assert written["learner"]["config"]["horizon"] == tiny.ROUNDS  # a finite stream's length
+    config = written["learner"]["config"]
+    assert config.get("horizon", tiny.ROUNDS) == tiny.ROUNDS  # a finite stream's length
     assert written["stream"]["length"] == tiny.ROUNDS
 
 
@@ -214,7 +215,7 @@ def test_a_run_killed_interrupted_and_damaged_ends_the_same_as_one_never_touched
     assert not (folder / ".predictions").exists()
 
 
-@tiny.default_only
+@tiny.one_learner
 def test_a_run_killed_in_its_first_round_starts_over(finished, learner, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(Killed):
@@ -280,8 +281,7 @@ def patched_stream(monkeypatch, change):
 
 def test_a_stream_of_unknown_length_is_saved_at_its_end(tmp_path, monkeypatch):
     patched_stream(monkeypatch, lambda stream: replace(stream, length=None))
-    known = {**tiny.SHARED, "horizon": tiny.ROUNDS}
-    run(tiny.spec(learner_settings=known), tmp_path / "run")
+    run(tiny.spec(), tmp_path / "run")
     manifest = runner.read_json(tmp_path / "run/checkpoint/manifest.json")
     assert manifest["round"] == tiny.ROUNDS
 

@@ -24,7 +24,7 @@ from fairsaoml.core.errors import ConfigError
 from fairsaoml.estimators import river, sklearn
 from fairsaoml.estimators.sklearn import (
     FairGLCClassifier,
-    LiveFairSAOMLClassifier,
+    FairSAOMLClassifier,
     OnlineClassifier,
 )
 from fairsaoml.learners.registry import BUILTIN, DEFAULT
@@ -33,9 +33,9 @@ from fairsaoml.serve import saving
 SMALL = {**QUICK, **SHORT}  # one program for all rounds, small enough to be compiled often
 
 
-@pytest.mark.filterwarnings("ignore:LiveFairSAOMLClassifier learns without fairness")
+@pytest.mark.filterwarnings("ignore:FairGLCClassifier learns without fairness")
 @parametrize_with_checks(
-    [LiveFairSAOMLClassifier(**SMALL)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [FairGLCClassifier(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES
 )
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
@@ -97,8 +97,8 @@ def fitted(**changes):
 
 def test_fit_is_partial_fit_task_by_task():
     settings = {**SMALL, "model": "mlp", "hidden": (4,), "horizon": 4, "random_state": 1}
-    whole = LiveFairSAOMLClassifier(task_size=60, **settings).fit(X, Y, sensitive_features=SEX)
-    parts = LiveFairSAOMLClassifier(**settings)
+    whole = FairSAOMLClassifier(task_size=60, **settings).fit(X, Y, sensitive_features=SEX)
+    parts = FairSAOMLClassifier(**settings)
     for first in range(0, 240, 60):
         part = slice(first, first + 60)
         parts.partial_fit(X[part], Y[part], sensitive_features=SEX[part])
@@ -119,7 +119,7 @@ def test_the_gap_between_groups_is_smaller_than_without_the_constraint():
 
 
 def test_what_was_learned_can_be_looked_at():
-    model = LiveFairSAOMLClassifier(**QUICK, horizon=4, random_state=0)
+    model = FairSAOMLClassifier(**QUICK, constraints="eo", horizon=4, random_state=0)
     model.fit(X, Y, sensitive_features=SEX)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.n_features_in_ == 3
@@ -299,7 +299,7 @@ def test_the_first_rows_may_lack_a_class_if_it_is_named():
 
 def test_settings_are_checked_when_rows_come():
     with pytest.raises(TypeError, match="'tolerence'; did you mean 'tolerance'"):
-        LiveFairSAOMLClassifier(tolerence=0.1)
+        FairGLCClassifier(tolerence=0.1)
     for wrong in ({"tolerance": -1}, {"task_size": 0}, {"task_size": 1.5}, {"model": "tree"}):
         with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be") as refused:
             fitted(**wrong)

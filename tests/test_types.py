@@ -13,12 +13,40 @@ import fairsaoml
 CONFIG = Path(__file__).parent.parent / "pyproject.toml"
 
 
-def checked_by_mypy(folder, code):
-    """What mypy says of a user's file, line by line, without the file's name."""
-    (folder / "script.py").write_text(code)
-    command = [sys.executable, "-m", "mypy", "--config-file", CONFIG, folder / "script.py"]
+NAMES = [f"reveal_type(fairsaoml.{name})" for name in fairsaoml.__all__]
+MISTAKES = {
+    "AdaptiveFairClassifier(tolerence=0.1)": 'Unexpected keyword argument "tolerence"',
+    'AdaptiveFairClassifier(ratio="low")': 'has incompatible type "str"',
+    "river.FairGLCClassifier(task_sise=3)": 'Unexpected keyword argument "task_sise"',
+    'run(RunSpec(stream="synthetic"), overwrite=True)': 'keyword argument "overwrite"',
+    "from fairsaoml import fairness_for_free": 'has no attribute "fairness_for_free"',
+}
+MODEL = "AdaptiveFairClassifier(ratio=0.8)"
+TYPED = {
+    f"reveal_type({MODEL}.fit([[1.0]], [1], sensitive_features=['f']))": "AdaptiveFairClassifier",
+    f"reveal_type({MODEL}.ratio)": '"float"',
+    f"reveal_type({MODEL}.groups_)": '"dict[str, tuple[str, ...]]"',
+}
+HEAD = [
+    "import fairsaoml",
+    "from fairsaoml import AdaptiveFairClassifier, RunSpec, run",
+    "from fairsaoml.estimators import river",
+]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What mypy says of each line of a user's file, all of them checked at once."""
+    lines = [*NAMES, *MISTAKES, *TYPED]
+    script = tmp_path_factory.mktemp("script") / "script.py"
+    script.write_text("\n".join([*HEAD, *lines]))
+    command = [sys.executable, "-m", "mypy", "--config-file", CONFIG, script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=CONFIG.parent)
-    return [line.partition(":")[2] for line in done.stdout.splitlines() if "script.py" in line]
+    about = [line.split(":", 2)[1:] for line in done.stdout.splitlines() if "script.py" in line]
+    return {
+        line: " ".join(text for number, text in about if int(number) == place)
+        for place, line in enumerate(lines, start=len(HEAD) + 1)
+    }
 
 
 def test_stubs_are_current():
@@ -26,57 +54,20 @@ def test_stubs_are_current():
         assert path.read_text() == text, f"{path.name} is out of date; run `make stubs`"
 
 
-def test_every_public_name_has_its_type(tmp_path):
-    names = fairsaoml.__all__
-    code = "import fairsaoml\n" + "".join(f"reveal_type(fairsaoml.{name})\n" for name in names)
-    said = checked_by_mypy(tmp_path, code)
-    assert len(said) == len(names)
-    for name, line in zip(names, said, strict=True):
-        assert "Revealed type" in line
-        assert '"Any"' not in line, name
+@pytest.mark.parametrize("line", NAMES)
+def test_every_public_name_has_its_type(said, line):
+    assert "Revealed type" in said[line]
+    assert '"Any"' not in said[line]
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("AdaptiveFairClassifier(tolerence=0.1)", 'Unexpected keyword argument "tolerence"'),
-        ('AdaptiveFairClassifier(ratio="low")', 'has incompatible type "str"'),
-        ("river.FairGLCClassifier(task_sise=3)", 'Unexpected keyword argument "task_sise"'),
-        ('run(RunSpec(stream="synthetic"), overwrite=True)', 'keyword argument "overwrite"'),
-        ("from fairsaoml import fairness_for_free", 'has no attribute "fairness_for_free"'),
-    ],
-)
-def test_a_mistake_is_an_error_before_anything_runs(mistakes, line, problem):
-    assert problem in mistakes[line]
+@pytest.mark.parametrize(("line", "problem"), MISTAKES.items())
+def test_a_mistake_is_an_error_before_anything_runs(said, line, problem):
+    assert problem in said[line]
 
 
-@pytest.fixture(scope="module")
-def mistakes(tmp_path_factory, request):
-    """What mypy says of each wrong line, all of them checked at once."""
-    marks = request.module.test_a_mistake_is_an_error_before_anything_runs.pytestmark
-    lines = [line for line, _ in marks[0].args[1]]
-    head = ["from fairsaoml import AdaptiveFairClassifier, RunSpec, run"]
-    head += ["from fairsaoml.estimators import river"]
-    said = checked_by_mypy(tmp_path_factory.mktemp("script"), "\n".join([*head, *lines]))
-    numbered = [one.split(":", 1) for one in said]
-    return {
-        line: " ".join(text for number, text in numbered if int(number) == place)
-        for place, line in enumerate(lines, start=len(head) + 1)
-    }
-
-
-def test_the_methods_of_an_estimator_are_typed(tmp_path):
-    code = (
-        "from fairsaoml import AdaptiveFairClassifier\n"
-        "model = AdaptiveFairClassifier(ratio=0.8)\n"
-        "reveal_type(model.fit([[1.0]], [1], sensitive_features=['f']))\n"
-        "reveal_type(model.ratio)\n"
-        "reveal_type(model.groups_)\n"
-    )
-    said = " ".join(checked_by_mypy(tmp_path, code))
-    assert "AdaptiveFairClassifier" in said
-    assert '"float"' in said
-    assert '"dict[str, tuple[str, ...]]"' in said
+@pytest.mark.parametrize(("line", "kind"), TYPED.items())
+def test_what_an_estimator_has_and_returns_is_typed(said, line, kind):
+    assert kind in said[line]
 
 
 def test_the_stub_of_a_class_says_what_its_signature_says():

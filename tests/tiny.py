@@ -13,11 +13,14 @@ import jax
 import pytest
 
 from fairsaoml.core.types import Task
+from fairsaoml.learners import registry
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import Stream
 
 EMITTERS = "xla_cpu_use_fusion_emitters"  # XLA's newer ones, which are slow to compile with
-LEARNERS = ("fairsaoml-live", "fairsaoml")
+FIRST = "fair-glc"  # the cheapest learner that knows fairness
+LEARNERS = (FIRST, "fairsaoml")
+LEVELS = {FIRST: 1, "fairsaoml": 4}  # of experts: one, and floor(log2 21)
 ROUNDS = 21
 SEEDS = (0, 1)
 STREAM = {"tasks": ROUNDS // 3, "rows": 60}
@@ -25,28 +28,26 @@ NETWORK = {"model": "mlp", "hidden": [4]}
 SHARED = {**NETWORK, "model": "logistic", "capacity": 16, "support": 4, "meta_iterations": 2}
 TASKS = {**SHARED, "query": 4, "tasks_kept": 3}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "fairsaoml-live": SHARED,
+    FIRST: SHARED,
     "fairsaoml": {**SHARED, "query": 4},
 }
 GOLDEN: dict[str, dict[str, Any]] = {
     **SETTINGS,
     "fairsaoml-decoupled": {},
+    "fairsaoml-live": SHARED,
     "fairsaoml-newton": {"newton_steps": 2},
     "mask-ftml": TASKS,
     "fair-fml": TASKS,
     "fair-aogd": SHARED,
-    "fair-glc": SHARED,
     "aod": SHARED,
     "cbce": SHARED,
 }
 
 # For what is no matter of the learner, or takes too long to be asked of both.
-default_only = pytest.mark.parametrize(
-    "learner", ["fairsaoml-live"], indirect=True, scope="session"
-)
+one_learner = pytest.mark.parametrize("learner", [FIRST], indirect=True, scope="session")
 
 
-def spec(learner: str = "fairsaoml-live", **changes: Any) -> RunSpec:
+def spec(learner: str = FIRST, **changes: Any) -> RunSpec:
     """What to run. Whoever changes only the stream's rows runs the same compiled program."""
     settings = GOLDEN[learner]
     plain = RunSpec(
@@ -59,7 +60,13 @@ def spec(learner: str = "fairsaoml-live", **changes: Any) -> RunSpec:
     return replace(plain, **changes)
 
 
-def options(learner: str = "fairsaoml-live", **changes: Any) -> list[str]:
+def accepted(learner: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Those of the settings that a learner has."""
+    known = registry.entry(learner).settings
+    return {name: value for name, value in settings.items() if name in known}
+
+
+def options(learner: str = FIRST, **changes: Any) -> list[str]:
     """The same as words of a command line."""
     settings = {**STREAM, **SETTINGS[learner], **changes}
     words = ["synthetic", "--learner", learner, "--seeds", str(len(SEEDS))]

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr, expit
 
 from fairsaoml.core import prior
 from fairsaoml.core.types import Batch, Problem, Task
@@ -355,8 +356,8 @@ def _certify(
         x, y, offset = rounds.x[rows], rounds.y[rows, None], rounds.offset[rows, None]
         weight = rounds.weight[rows, None] * inside
         score = x @ points[windows].T + offset
-        chance = _sigmoid(score)
-        loss[windows] += (weight * (_softplus(score) - y * score)).sum(axis=0)
+        chance = expit(score)
+        loss[windows] += (weight * (np.logaddexp(0.0, score) - y * score)).sum(axis=0)
         curvature = np.where(
             own[windows],
             chance * (1 - chance),
@@ -365,7 +366,9 @@ def _certify(
         chance = np.clip(
             chance + curvature * (x @ (model.point[windows] - points[windows]).T), 0.0, 1.0
         )
-        bound[windows] += (weight * ((chance - y) * offset + _entropy(chance))).sum(axis=0)
+        bound[windows] += (weight * ((chance - y) * offset + entr(chance) + entr(1 - chance))).sum(
+            axis=0
+        )
         rest[windows] += (weight * (chance - y)).T @ x
     radius = FAR if limits.radius is None else limits.radius
     return loss, bound - (price * limits.most).sum(axis=1) - radius * np.linalg.norm(rest, axis=1)
@@ -397,7 +400,7 @@ def _gradients(rounds: Rounds, starts: Ints, length: int, points: Floats) -> Flo
     gradient = np.zeros_like(points)
     for windows, rows, inside in _blocks(rounds, starts, length):
         x = rounds.x[rows]
-        error = _sigmoid(x @ points[windows].T + rounds.offset[rows, None])
+        error = expit(x @ points[windows].T + rounds.offset[rows, None])
         error -= rounds.y[rows, None]
         error *= rounds.weight[rows, None] * inside
         gradient[windows] += error.T @ x
@@ -407,7 +410,7 @@ def _gradients(rounds: Rounds, starts: Ints, length: int, points: Floats) -> Flo
 def _own_hessian(rounds: Rounds, start: int, length: int, point: Floats) -> Floats:
     rows = slice(rounds.first[start], rounds.first[start + length])
     x = rounds.x[rows]
-    chance = _sigmoid(x @ point + rounds.offset[rows])
+    chance = expit(x @ point + rounds.offset[rows])
     return x.T @ ((rounds.weight[rows] * chance * (1 - chance))[:, None] * x)
 
 
@@ -444,23 +447,8 @@ def _steady_curvature(score: Floats) -> Floats:
     enough, too, for windows in which the row's score is not this one.
     """
     size = np.maximum(np.abs(score), 1e-6)
-    chance = _sigmoid(score)
+    chance = expit(score)
     return np.maximum(chance * (1 - chance), np.tanh(size / 2) / (4 * size))
-
-
-def _sigmoid(score: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-score))
-
-
-def _softplus(score: Floats) -> Floats:
-    return np.maximum(score, 0.0) + np.log1p(np.exp(-np.abs(score)))
-
-
-def _entropy(chance: Floats) -> Floats:
-    from scipy.special import entr
-
-    return entr(chance) + entr(1 - chance)
 
 
 def _times(matrices: Floats, vectors: Floats) -> Floats:
