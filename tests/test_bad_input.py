@@ -270,8 +270,8 @@ def test_an_unknown_learner(command):
 
 
 def test_an_unknown_setting(command):
-    said = command("run", "synthetic", "--set", "tolerence=0.1")
-    assert refused(said, 2, "unknown setting 'tolerence'", "did you mean 'tolerance'?")
+    said = command("run", "synthetic", "--set", "raito=0.9")
+    assert refused(said, 2, "unknown setting 'raito'", "did you mean 'ratio'?")
     said = command("run", "synthetic", "--set", "generater=1")
     assert refused(said, 2, "unknown setting 'generater'", "did you mean 'generator'?")
 
@@ -283,9 +283,9 @@ def test_a_setting_that_is_no_setting(command):
 
 def test_a_setting_out_of_range(command):
     assert refused(
-        command("run", "synthetic", "--set", "tolerance=-1"),
+        command("run", "synthetic", "--set", "ratio=-1"),
         2,
-        "tolerance must be a number >= 0",
+        "ratio must be a number >= 0.01",
         "got -1",
     )
     assert refused(command("run", "synthetic", "--set", "rows=0"), 2, "rows must be")
@@ -297,7 +297,7 @@ def test_a_setting_out_of_range(command):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tolerence = 0.1", "unknown setting 'tolerence'; did you mean 'tolerance'?"),
+        ("raito = 0.9", "unknown setting 'raito'; did you mean 'ratio'?"),
         ("sedes = 3", "unknown setting 'sedes'; did you mean 'seeds'?"),
         ("lerner = 'fairsaoml'", "unknown setting 'lerner'; did you mean 'learner'?"),
         ("tolerance = ", "is not TOML"),
