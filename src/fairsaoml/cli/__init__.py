@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fairsaoml.cli import compare, data, listing, peers, predict, regret, report, run
+from fairsaoml.cli import compare, data, listing, peers, predict, regret, report, run, serve
 from fairsaoml.cli.first_page import FirstPage
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
@@ -29,6 +29,7 @@ app.command("peers")(peers.peers)
 app.command("regret")(regret.regret)
 app.command("report")(report.report)
 app.command("predict")(predict.predict)
+app.command("serve")(serve.serve)
 app.command("learners")(listing.learners)
 app.command("streams")(listing.streams)
 app.add_typer(data.app, name="data")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
 from fairsaoml.serve.task_rules import TaskRules
 
-__all__ = ["NewRow", "OpenTask", "TakenRow", "Tasks"]
+__all__ = ["TAKEN_ROWS", "NewRow", "OpenTask", "TakenRow", "Tasks"]
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
@@ -43,6 +43,9 @@ class TakenRow(NamedTuple):
     answer: str
     groups: str | None
     label: str
+
+
+TAKEN_ROWS = f"SELECT {', '.join(TakenRow._fields)} FROM rows WHERE taken_by = ? ORDER BY number"
 
 
 class Tasks:
@@ -113,7 +116,7 @@ class Tasks:
     ) -> None:
         """Take labels of waiting rows: (label, groups where they came with it, number)."""
         self.store.write_many(
-            "UPDATE rows SET label = ?, groups = coalesce(?, groups), "
+            "UPDATE rows SET label = ?, groups = coalesce(json_patch(groups, ?), groups), "
             f"state = {LABELLED} WHERE number = ?",
             labels,
         )
@@ -211,9 +214,7 @@ class Tasks:
 
     def taken(self, task: int) -> list[TakenRow]:
         """Return the rows that a task has closed with, in the order of issue."""
-        columns = ", ".join(TakenRow._fields)
-        query = f"SELECT {columns} FROM rows WHERE taken_by = ? ORDER BY number"
-        return [TakenRow(*row) for row in self.store.query(query, [task])]
+        return [TakenRow(*row) for row in self.store.query(TAKEN_ROWS, [task])]
 
     def forget(self, now: float, learned: int) -> int:
         """Remove what is kept long enough; return how many rows were removed.

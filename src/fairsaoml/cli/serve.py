@@ -1,0 +1,95 @@
+"""`fairsaoml serve`: a run's model behind HTTP, with a page to watch."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairsaoml.core.errors import ConfigError
+
+__all__ = ["serve"]
+
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+MOST_HELD = 1_000_000  # rows that wait for their label
+
+
+def serve(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="The run's folder.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Any address but this machine's own needs tokens.")
+    ] = "127.0.0.1",
+    rows: Annotated[int, typer.Option(help="Decisions of one round of learning.")] = 200,
+    wait: Annotated[str, typer.Option(help="How long a round waits for its labels.")] = "7d",
+    retain: Annotated[str, typer.Option(help="How long learned rows are kept.")] = "30d",
+    tokens: Annotated[
+        Path | None, typer.Option(help="A file with decide=..., label=..., read=...")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS, with --key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The certificate's key.")] = None,
+    webhook: Annotated[str | None, typer.Option(help="Alarms are posted to this URL.")] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="A simulated world that changes twice.")
+    ] = False,
+) -> None:
+    """Decide now, learn when labels come, and watch how fair it is."""
+    try:
+        import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"expected {missing.name} to serve, found none; pip install 'fairsaoml[serve]'"
+        ) from None
+    from fairsaoml.serve.server import serve as start
+    from fairsaoml.serve.task_rules import TaskRules
+
+    if demo == (folder is not None):
+        raise ConfigError("expected a run's folder or --demo, got both or neither")
+    rules = TaskRules(
+        task_rows=rows,
+        task_seconds=None,
+        wait_seconds=seconds_of(wait),
+        late="next",
+        unknown="count",
+        max_rows=max(MOST_HELD, rows),
+        retain_seconds=seconds_of(retain),
+    )
+
+    def ready(address: str) -> None:
+        typer.echo(f"serving {folder or 'the demo'} at {address}")
+
+    if demo:
+        from fairsaoml.serve.demo import serve_demo
+
+        serve_demo(rules, port=port, on_ready=ready)
+        return
+    assert folder is not None
+    start(
+        folder,
+        rules,
+        host=host,
+        port=port,
+        tokens=tokens,
+        certificate=certificate,
+        key=key,
+        webhook=webhook,
+        on_ready=ready,
+    )
+
+
+def seconds_of(text: str) -> float:
+    """Return a duration in seconds.
+
+    >>> seconds_of("7d"), seconds_of("90 min")
+    (604800.0, 5400.0)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
+    if not match or match[2] not in UNITS:
+        raise ConfigError(
+            f"expected a duration in {', '.join(UNITS)}, got {text!r}; use for example 7d"
+        )
+    return float(match[1]) * UNITS[match[2]]

@@ -1,0 +1,86 @@
+"""How much a client may ask for: bytes, rows, seconds, connections."""
+
+import asyncio
+from typing import Any
+
+import h11
+from starlette.requests import Request
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = [
+    "HEADER_BYTES",
+    "IDLE_SECONDS",
+    "MOST_LABELS",
+    "MOST_ROWS",
+    "MOST_WATCHERS",
+    "LimitedProtocol",
+    "TooMuch",
+    "read_body",
+]
+
+HEADER_BYTES = 16 * 1024
+BODY_BYTES = 32 * 1024 * 1024
+MOST_ROWS = 10_000  # in one request
+MOST_LABELS = 100_000
+MOST_CONNECTIONS = 512
+MOST_WATCHERS = 64  # connections that listen to events
+HEAD_SECONDS = 10.0  # for the head of a request
+BODY_SECONDS = 30.0
+IDLE_SECONDS = 30  # of a connection between requests
+
+
+class TooMuch(Exception):
+    """A request beyond a limit: its status and what to say."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+async def read_body(request: Request) -> bytes:
+    """Return a request's body.
+
+    Raises:
+        TooMuch: it is too long, or too slow.
+    """
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > BODY_BYTES:
+                    raise TooMuch(413, f"expected at most {BODY_BYTES} bytes; send fewer rows")
+                parts.append(part)
+    except TimeoutError:
+        raise TooMuch(408, f"expected the body within {BODY_SECONDS:g} seconds") from None
+    return b"".join(parts)
+
+
+class LimitedProtocol(H11Protocol):
+    """HTTP/1.1 that closes a connection too many, or one whose request does not come."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the head of a request."""
+        super().connection_made(transport)
+        self._waiting_since: float | None = self.loop.time()
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
+            transport.close()
+        self._watch_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Note whether a head is still incomplete."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._waiting_since = None
+        elif self._waiting_since is None:
+            self._waiting_since = self.loop.time()
+
+    def _watch_head(self) -> None:
+        since = self._waiting_since
+        if self.transport.is_closing():
+            return
+        if since is not None and self.loop.time() - since >= HEAD_SECONDS:
+            self.transport.close()
+        else:
+            self.loop.call_later(HEAD_SECONDS / 2, self._watch_head)

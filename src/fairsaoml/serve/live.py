@@ -1,0 +1,116 @@
+"""A run's model in service: it decides from one state while the next one is learned.
+
+A state is never changed. Learning makes another one, and whoever holds `Live` swaps it in whole.
+"""
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from fairsaoml.core.errors import RunError
+from fairsaoml.core.types import Task
+from fairsaoml.evaluate.records import line, tally
+from fairsaoml.serve.model import RunModel, rows_table
+from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.reading import Reader
+
+__all__ = ["Learned", "Live", "LiveModel"]
+
+CONFIG_RATIO = "ratio"
+
+
+class Live(NamedTuple):
+    """What decides now: the state after so many rounds."""
+
+    online: OnlineLearner
+    round: int
+
+    def decide(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the probability of a positive label and the decision, for each row."""
+        scores, margins = self.online.scored(x)
+        return expit(scores), margins > 0
+
+
+class Learned(NamedTuple):
+    """A round: what decides from now on, and the line of the journal."""
+
+    live: Live
+    record: dict[str, Any]
+
+
+class LiveModel:
+    """The model of a run's folder: where it stands, how it reads rows, how it learns a round.
+
+    Args:
+        folder: the run's.
+        saved: where the service keeps what it has learned since.
+    """
+
+    def __init__(self, folder: Path, saved: Path) -> None:
+        model = RunModel(folder)
+        self.reader = Reader(model)
+        self.model, self._saved = model, saved
+        online = model.online
+        if saved.exists():
+            online = OnlineLearner.load(saved)
+            if (online.schema, online.learner) != (model.online.schema, model.online.learner):
+                raise RunError(
+                    f"expected the model of {folder} in {saved}, got another one; remove {saved} "
+                    "to begin again from the run, or serve the run it was begun from"
+                )
+        self.live = Live(online=online, round=online.round)
+
+    def task(self, rows: Sequence[Mapping[str, Any]], labels: Sequence[int]) -> Task:
+        """Return labelled rows, with their groups among their columns, as a task."""
+        reader, words = self.reader, self.reader.words
+        columns = {
+            name: [row.get(name) for row in rows] for name in (*reader.columns, *reader.attributes)
+        }
+        columns[self.model.label.column] = [words[label] for label in labels]
+        return self.model.task(rows_table(columns))
+
+    def learn(self, live: Live, task: Task, decided: np.ndarray, seconds: float = 0.0) -> Learned:
+        """Learn one round and return the state after it.
+
+        Args:
+            live: the state before.
+            task: labelled rows.
+            decided: the decisions on them as they were issued.
+            seconds: for the journal.
+        """
+        online = copy.copy(live.online)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            online.learn(task)
+        info = online.info
+        assert info is not None
+        weights = np.asarray(info.weights)[np.asarray(info.present)]
+        figures = {
+            **tally(task.y, decided, task.group, online.schema),
+            "dual": [float(value) for value in info.dual],
+            "weights": [float(value) for value in weights],
+            "memory": memory(weights, online.round),
+            "warnings": [*(str(one.message) for one in caught), *online.notes],
+        }
+        record = line(online.round, online.seed, task, figures, seconds)
+        return Learned(live=Live(online=online, round=online.round), record=record)
+
+    def save(self, live: Live) -> None:
+        """Keep what was learned: a restarted service goes on from here."""
+        live.online.save(self._saved)
+
+
+def memory(weights: Sequence[float] | np.ndarray, round: int) -> float:
+    """Return how many rounds the weights look back: level k looks back 2^k, the last to the first.
+
+    >>> memory([0.5, 0.0, 0.5], 3), memory([1.0, 0.0, 0.0], 100), memory([0.0, 0.0, 1.0], 100)
+    (2.0, 1.0, 100.0)
+    """
+    spans = [min(2**level, round) for level in range(len(weights))]
+    spans[-1:] = [round]
+    return float(np.dot(weights, spans))

@@ -1,0 +1,80 @@
+"""Is one group's rate below a share of another's? A test that may be looked at every round.
+
+A bet on unfairness: of a pair of rows, one of each group, D = X_low - ratio X_high has a mean of at
+least 0 while the ratio is kept, so the capital of whoever multiplies it by 1 - bet D never grows on
+average (a test supermartingale: Shafer 2021; Waudby-Smith and Ramdas 2024). By Ville's inequality
+it ever reaches 1 / level with a chance of at most `level`, however often one looks.
+
+The world may change at any time, so the capital is not staked at once: a share of it starts in each
+round, and what started before a change cannot lose what starts after it. The shares decrease like
+1 / (t log^2 t), whose sum is finite: the whole remains one test for all time.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["RatioTest"]
+
+BETS = np.array([0.02, 0.06, 0.15, 0.35, 0.7])  # below 1: no capital is ever lost whole
+ALL_SHARES = 2.11  # the sum of 1 / (t log^2 t) from 2 on
+
+
+class RatioTest:
+    """The capital of a bet that rate(low) < ratio * rate(high).
+
+    >>> fair, unfair = RatioTest(0.9), RatioTest(0.9)
+    >>> rng = np.random.default_rng(0)
+    >>> for _ in range(20):
+    ...     high = rng.random(100) < 0.5
+    ...     _ = fair.update(rng.random(100) < 0.5, high)
+    ...     _ = unfair.update(rng.random(100) < 0.35, high)
+    >>> fair.capital < 1, unfair.capital > 1000
+    (True, True)
+    """
+
+    def __init__(self, ratio: float, state: dict[str, Any] | None = None) -> None:
+        self.ratio = ratio
+        state = state or {"rounds": 0, "unspent": 1.0, "staked": [0.0] * len(BETS)}
+        self.rounds: int = state["rounds"]
+        self.unspent: float = state["unspent"]
+        self.staked = np.asarray(state["staked"])
+
+    @property
+    def capital(self) -> float:
+        """What one unit has become: at least 1 / level is evidence at that level."""
+        return self.unspent + float(self.staked.sum())
+
+    def update(self, low: np.ndarray, high: np.ndarray) -> float:
+        """Take a round's decisions on rows of both groups, in order; return the capital."""
+        pairs = min(len(low), len(high))
+        if not pairs:
+            return self.capital
+        self.rounds += 1
+        share = 1 / (ALL_SHARES * (self.rounds + 1) * math.log(self.rounds + 1) ** 2)
+        self.unspent -= share
+        # Rows of the larger group are averaged: every row counts, and D stays within its bounds.
+        difference = _blocks(low, pairs) - self.ratio * _blocks(high, pairs)
+        growth = np.log1p(-BETS[:, None] * difference[None, :]).sum(axis=1)
+        self.staked = (self.staked + share / len(BETS)) * np.exp(growth)
+        return self.capital
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+        return {
+            "rounds": self.rounds,
+            "unspent": self.unspent,
+            "staked": [float(min(value, 1e300)) for value in self.staked],
+        }
+
+
+def _blocks(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the means of so many runs of about equal length.
+
+    >>> _blocks(np.array([1.0, 0.0, 1.0, 1.0, 0.0]), 2)
+    array([0.5       , 0.66666667])
+    """
+    ends = np.arange(1, count + 1) * len(values) // count
+    totals = np.diff(np.concatenate([[0.0], np.cumsum(values)])[np.concatenate([[0], ends])])
+    return totals / np.diff(np.concatenate([[0], ends]))

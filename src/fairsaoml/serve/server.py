@@ -1,0 +1,133 @@
+"""One process that serves a run's folder until it is told to stop."""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from fairsaoml.core.errors import ConfigError, RunError
+from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.threads import one_thread
+from fairsaoml.serve.access import Access, read_tokens
+from fairsaoml.serve.app import App
+from fairsaoml.serve.limits import HEADER_BYTES, IDLE_SECONDS, LimitedProtocol
+from fairsaoml.serve.service import Service
+from fairsaoml.serve.task_rules import TaskRules
+
+__all__ = ["serve"]
+
+ENDING_SECONDS = 10  # for requests that are under way when the service is told to stop
+
+
+class Server(uvicorn.Server):
+    """Stops on SIGTERM and Ctrl-C, and then returns."""
+
+    def __init__(self, config: uvicorn.Config, app: App) -> None:
+        super().__init__(config)
+        self._app = app
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Like uvicorn's, without raising the signal again: to stop when asked is no failure."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams of events, then as uvicorn does."""
+        self._app.ending = True
+        self._app._wake()
+        await super().shutdown(sockets)
+
+
+def serve(
+    folder: Path,
+    rules: TaskRules,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    tokens: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    webhook: str | None = None,
+    on_ready: Callable[[str], None] = print,
+    beside: Callable[[App], Any] | None = None,
+) -> None:
+    """Serve the model of a run's folder; returns when told to stop.
+
+    Args:
+        folder: the run's.
+        rules: how tasks are cut, how long labels are waited for, how long rows are kept.
+        host: an address of this machine; any but loopback needs tokens.
+        port: 0 takes a free one.
+        tokens: a file of tokens (`serve.access`).
+        certificate: for TLS, with its `key`.
+        key: the certificate's.
+        webhook: alarms are posted there.
+        on_ready: called with the address, once requests are taken.
+        beside: called with the app when it takes requests, in a thread of its own.
+
+    Raises:
+        ConfigError: an address without tokens, or a certificate without a key.
+        RunError: no run, another process serves it, a port in use, a damaged store.
+    """
+    if (certificate is None) != (key is None):
+        raise ConfigError("expected --certificate and --key together, got one of them")
+    access = Access(read_tokens(tokens, host))
+    use_cache()
+    one_thread()
+    listening = _listen(host, port)
+    try:
+        app = App(Service(folder, rules, webhook=webhook), access)
+        config = uvicorn.Config(
+            app.starlette,
+            http=LimitedProtocol,
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=ENDING_SECONDS,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        scheme = "http" if certificate is None else "https"
+        name = f"[{host}]" if ":" in host else host
+        on_ready(f"{scheme}://{name}:{listening.getsockname()[1]}")
+        if beside is not None:
+            threading.Thread(target=beside, args=[app], daemon=True).start()
+        Server(config, app).run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, or say why not."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.socket(family)
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise RunError(
+            f"expected to listen on {host}:{port}, got: {reason}; give another --port"
+        ) from None
+    return listening

@@ -1,0 +1,270 @@
+"""Decide, take labels, learn: all that the service does, without HTTP.
+
+One thread writes (`decide`, `label`, `never`, `erase`, `tick`, and what a learned round records);
+another one learns (`learn_next`). A request never waits for a round. What is returned is committed.
+"""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairsaoml.core.errors import RunError
+from fairsaoml.core.types import Task
+from fairsaoml.evaluate.verdict import Asked
+from fairsaoml.files import tidy
+from fairsaoml.runs.runner import read_spec
+from fairsaoml.serve.alarms import Alarm, Alarms
+from fairsaoml.serve.deciding import Answer, Deciding
+from fairsaoml.serve.labelling import Labelling
+from fairsaoml.serve.live import Live, LiveModel
+from fairsaoml.serve.store import Store, to_text
+from fairsaoml.serve.task_rules import TaskRules
+from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, Tasks
+from fairsaoml.serve.webhook import post
+
+__all__ = ["TALLY", "Service", "replay"]
+
+FOLDER, STORE, MODEL = "service", "store.sqlite", "model"
+WARM_ROWS = (128, 256, 512, 1024)  # requests of so many rows find their program compiled
+TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
+TALLY = ("issued", "labelled", "late", "expired", "unknown", "repeated", "corrected", "never")
+
+
+class Service:
+    """The model of a run's folder, deciding and learning.
+
+    Args:
+        folder: the run's; what the service keeps is in its `service` folder.
+        rules: how tasks are cut, how long labels are waited for, how long rows are kept.
+        clock: the time in seconds.
+        webhook: alarms are posted there.
+
+    Raises:
+        RunError: no run, another process serves it, or a damaged store.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        rules: TaskRules,
+        *,
+        clock: Callable[[], float] = time.time,
+        webhook: str | None = None,
+    ) -> None:
+        self.folder = folder / FOLDER
+        self._clock, self._webhook = clock, webhook
+        self.on_event: Callable[[], None] = lambda: None  # something was committed
+        self._owned = _own(self.folder)
+        try:
+            self.store = Store(self.folder / STORE)
+        except RunError as problem:
+            os.close(self._owned)
+            raise RunError(
+                f"{problem}; the model that was saved last is in {self.folder / MODEL}: "
+                f"`fairsaoml.load` reads it, and without the store it goes on from there"
+            ) from None
+        try:
+            self.tasks = Tasks(self.store, rules)
+            self.models = LiveModel(folder, self.folder / MODEL)
+            self.live: Live = self.models.live
+            begun = self.store.fact("rounds_before")
+            if begun is None:
+                begun = self.live.round
+                with self.store.writing():
+                    self.store.set_fact("rounds_before", begun)
+            self.rounds_before: int = begun
+            self.asked = Asked.of(read_spec(folder))
+            schema = self.live.online.schema
+            self.alarms = Alarms(schema, self.asked, self.store.fact("alarms"))
+            removed = (self.store.fact("removed") or {"round": 0})["round"]
+            if not begun + removed <= self.live.round <= begun + self.store.counts["rounds"]:
+                raise RunError(
+                    f"expected a model of {begun + removed} to "
+                    f"{begun + self.store.counts['rounds']} rounds, got one of {self.live.round}: "
+                    f"the store in {self.folder} belongs to another; restore both from one backup"
+                )
+            self.live.decide(np.zeros((1, len(schema.features)), np.float32))  # compiled
+        except BaseException:
+            self.store.close()
+            os.close(self._owned)
+            raise
+        self.saved_round = self.live.round
+        self._tidy_at = 0.0
+        self.reader = self.models.reader
+        parts = (self.store, self.tasks, self.reader)
+        self._deciding, self._labelling = Deciding(*parts), Labelling(*parts)
+        self._reading = self.store.reader()  # of the thread that learns
+        self._lock = threading.Lock()  # around the writer's connection
+
+    # Deciding
+
+    def decide(self, requests: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[Answer]]:
+        """Decide the rows of requests that came together; all are committed together."""
+        with self._lock:
+            now = self._now()
+            rows = [row for request in requests for row in request]
+            answers = self._deciding.decide(self.live, rows, now)
+            self._catch_up(now)
+        ends = np.cumsum([0, *map(len, requests)]).tolist()
+        return [answers[low:high] for low, high in pairwise(ends)]
+
+    def warm_up(self) -> None:
+        """Compile what larger requests need, before they come."""
+        for rows in WARM_ROWS:
+            self.live.decide(np.zeros((rows, len(self.live.online.schema.features)), np.float32))
+
+    def label(self, labels: Sequence[Any]) -> dict[str, Any]:
+        """Take labels `{"id", "label", "group"?}`; return what became of them.
+
+        Raises:
+            FullDisk: nothing of this call was taken.
+        """
+        return self._write(lambda now: self._labelling.label(labels, now))
+
+    def never(self, ids: Sequence[Any]) -> dict[str, Any]:
+        """Wait no longer for the labels of these ids; they are counted by decision and group."""
+        return self._write(lambda now: self._labelling.never(ids))
+
+    def erase(self, ids: Sequence[Any]) -> dict[str, Any]:
+        """Remove rows from the store; what was learned from them stays learned."""
+        return self._write(lambda now: self._labelling.erase(ids))
+
+    def _write(self, work: Callable[[float], dict[str, Any]]) -> dict[str, Any]:
+        with self._lock:
+            now = self._now()
+            self._catch_up(now)  # tasks that close by time do so before a label comes late
+            said = work(now)
+            self._catch_up(now)
+        return said
+
+    # Learning
+
+    def tick(self) -> None:
+        """Do what is due: close tasks, remove old rows."""
+        with self._lock:
+            now = self._now()
+            self._catch_up(now)
+            self._listen(now)
+            if now >= self._tidy_at:
+                self._tidy_at = now + TIDY_SECONDS
+                self.tasks.forget(now, self.saved_round - self.rounds_before)
+
+    def learn_next(self) -> bool:
+        """Learn the next closed task, if there is one; nobody waits for it."""
+        live = self.live
+        query = "SELECT number, closed_at, late, unlabelled, why, record FROM tasks WHERE round = ?"
+        number = live.round - self.rounds_before + 1
+        found = self._reading.execute(query, [number]).fetchone()
+        if found is None:
+            return False
+        task, closed_at, late, unlabelled, why, before = found
+        begun = time.perf_counter()
+        rows = self._reading.execute(TAKEN_ROWS, [task]).fetchall()
+        labelled, decided = read_rows(self.models, [TakenRow(*row) for row in rows])
+        learned = self.models.learn(live, labelled, decided)
+        about = {"at": closed_at, "task": task, "late": late, "unlabelled": unlabelled, "why": why}
+        seconds = time.perf_counter() - begun
+        record = tidy({**learned.record, **about, "seconds": seconds})
+        if before is None:  # else it was learned before a kill, and not saved
+            with self._lock, self.store.writing():
+                self.store.write(
+                    "UPDATE tasks SET record = ? WHERE number = ?", [to_text(record), task]
+                )
+                self.event("round", record)
+                when = {"round": learned.live.round, "at": closed_at}
+                self._raise(self.alarms.after_round(labelled, decided, when), when)
+        self.models.save(learned.live)
+        self.saved_round = learned.live.round
+        self.live = learned.live  # whole, or not at all
+        self.on_event()
+        return True
+
+    def _raise(self, alarms: Sequence[Alarm], when: Mapping[str, Any]) -> None:
+        """Record what began or ended, inside `writing`."""
+        self.store.set_fact("alarms", self.alarms.state)
+        for alarm in alarms:
+            content = {**alarm._asdict(), **when}
+            self.event("alarm", content)
+            if self._webhook:
+                post(self._webhook, content)
+
+    def _listen(self, now: float) -> None:
+        """Look whether labels have stopped."""
+        last, longest = self.store.fact("labels") or [now, 0.0]
+        waiting = self.store.counts["waiting"]
+        when = {"round": self.live.round, "at": now}
+        alarms = self.alarms.after_silence(now - last, longest, waiting, when)
+        if alarms:
+            with self.store.writing():
+                self._raise(alarms, when)
+            self.on_event()
+
+    def event(self, kind: str, content: Mapping[str, Any]) -> None:
+        """Record an event for whoever listens, inside `writing`."""
+        self.store.write(
+            "INSERT INTO events (kind, content) VALUES (?, ?)", [kind, to_text(content)]
+        )
+
+    def _now(self) -> float:
+        return max(float(self._clock()), self.tasks.at)
+
+    def _catch_up(self, now: float) -> None:
+        rounds = self.store.counts["rounds"]
+        self.tasks.catch_up(now)
+        if self.store.counts["rounds"] > rounds:
+            self.on_event()
+
+    def close(self) -> None:
+        """Close the store; the folder is all that is needed to go on."""
+        with self._lock:
+            self._reading.close()
+            self.store.close()
+            os.close(self._owned)
+
+
+def _own(folder: Path) -> int:
+    """Lock a folder until the descriptor that is returned is closed, be it by a kill."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise RunError(
+            f"another process serves {folder.parent}; stop it first, or serve another folder"
+        ) from None
+    return descriptor
+
+
+def read_rows(models: LiveModel, rows: Sequence[TakenRow]) -> tuple[Task, np.ndarray]:
+    """Return a closed task's rows as they stand in the store, and how they were decided."""
+    contents = [{**json.loads(row.content), **json.loads(row.groups or "{}")} for row in rows]
+    task = models.task(contents, [json.loads(row.label) for row in rows])
+    return task, np.array([json.loads(row.answer)[0] for row in rows])
+
+
+def replay(folder: Path) -> list[dict[str, Any]]:
+    """Learn every round of a stopped service again, from the run; return the journal's lines.
+
+    Only the rows in the store are used, so all of them must still be there.
+    """
+    models = LiveModel(folder, folder / FOLDER / "none")
+    store = Store(folder / FOLDER / STORE)
+    live, records = models.live, []
+    try:
+        for (task,) in store.query("SELECT number FROM tasks WHERE round IS NOT NULL ORDER BY 1"):
+            rows = store.query(TAKEN_ROWS, [task])
+            live, record = models.learn(live, *read_rows(models, [TakenRow(*row) for row in rows]))
+            records.append(tidy(record))
+    finally:
+        store.close()
+    return records
