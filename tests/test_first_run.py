@@ -1,13 +1,22 @@
 """The first run on a table of one's own: what it decides, what it says, what it keeps."""
 
+import csv
+import io
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fairsaoml.core.errors import ConfigError
+from fairsaoml.runs import predict
 from fairsaoml.runs.decision import by_costs, suggested_decision
+from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import RunSpec, Setup
+from fairsaoml.streams.table.kinds import fit_encoder
 
 
 def loans(path, rows=300, positive=0.13, seed=0):
@@ -91,3 +100,82 @@ def test_options_that_make_no_sense_are_refused(command, tmp_path, options, word
     assert (said.code, said.out) == (2, "")
     assert words in said.err
     assert "Traceback" not in said.err
+
+
+# Decisions on new rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run of the default learner on three tasks; look, do not touch."""
+    home = tmp_path_factory.mktemp("loans")
+    spec = RunSpec(
+        stream=str(loans(home / "loans.csv")),
+        stream_settings={"label": "default", "sensitive": "sex", "rows": 100},
+        seeds=(0,),
+    )
+    run(spec, home / "run")
+    return home / "run"
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_decisions_keep_columns_explain_themselves_and_speak_the_labels_words(
+    command, folder, tmp_path
+):
+    new = loans(tmp_path / "new.csv", rows=20, seed=5)
+    said = command("predict", folder, new, "--keep", "sex,sign", "--explain")
+    assert said.code == 0
+    rows = rows_of(said.out)
+    plain = rows_of(command("predict", folder, new).out)
+    came = rows_of(new.read_text())
+    assert {row["prediction"] for row in rows} <= {"yes", "no"}
+    for row, bare, origin in zip(rows, plain, came, strict=True):
+        assert (row["score"], row["prediction"]) == (bare["score"], bare["prediction"])
+        assert (row["sex"], row["sign"]) == (origin["sex"], origin["sign"])
+        needed = float(row["threshold"])
+        assert (row["prediction"] == "yes") == (float(row["score"]) > needed)
+        moved = float(row["without_fairness"]) + float(row["moved_by:sex"])
+        assert moved == pytest.approx(needed, abs=1e-4)
+        assert row["because"].startswith("sign ")
+
+
+def test_decisions_are_written_as_the_ending_says_and_read_from_standard_input(
+    command, folder, tmp_path, monkeypatch
+):
+    new = loans(tmp_path / "new.csv", rows=20, seed=5)
+    typed = rows_of(command("predict", folder, new).out)
+    for name in ("out.csv", "out.jsonl", "out.parquet"):
+        assert command("predict", folder, new, "--out", tmp_path / name).code == 0
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert lines == pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [str(line["score"]) for line in lines] == [row["score"] for row in typed]
+    assert rows_of((tmp_path / "out.csv").read_text()) == typed
+    for content in (new.read_bytes(), (tmp_path / "out.parquet").read_bytes()):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        said = command("predict", folder, "-")
+        assert said.out == "" if content.startswith(b"PAR1") else rows_of(said.out) == typed
+    assert "expected a column 'sign'" in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--out", "out.txt"], 2, "expected a file ending in .csv, .jsonl, .parquet"),
+        (["--keep", "sexx"], 1, "expected a column 'sexx' in the new rows, got none; did you mean"),
+        (["--seed", "7"], 2, "expected one of the run's seeds (0), got 7"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_refused(command, folder, tmp_path, options, code, words):
+    said = command("predict", folder, loans(tmp_path / "new.csv", rows=5), *options)
+    assert (said.code, said.out) == (code, "")
+    assert words in said.err
+
+
+def test_the_parts_of_a_column_are_one_reason():
+    encoder = fit_encoder(pa.table({"job": ["a", "b", "c"] * 9, "pay": np.linspace(0, 1, 27)}))
+    names, place = predict._columns(encoder, None)
+    assert names == ("job", "pay")
+    assert place.tolist() == [0, 0, 0, 0, 1]

@@ -82,7 +82,7 @@ def test_a_file_without_rows_gives_no_scores_and_a_note(finished, name):
         empty.to_csv(finished / name, index=False)
     else:
         empty.to_parquet(finished / name, index=False)
-    scores, decisions, notes = predict_rows(finished / "run", finished / name)
+    scores, decisions, notes, *_ = predict_rows(finished / "run", finished / name)
     assert (len(scores), len(decisions)) == (0, 0)
     assert notes == (f"{finished / name} has a header and no rows",)
 
@@ -184,7 +184,7 @@ def test_a_run_of_before_the_spec_held_a_checksum_is_still_resumed(finished, tmp
 
 def test_a_run_loads_as_a_live_model_that_decides_as_predict_does(finished):
     new = pd.read_csv(finished / "new.csv")
-    scores, decisions, _ = predict_rows(finished / "run", finished / "new.csv")
+    scores, decisions, *_ = predict_rows(finished / "run", finished / "new.csv")
     model = load(finished / "run")
     np.testing.assert_allclose(model.predict_proba(new)[:, 1], scores, rtol=1e-5)
     assert model.predict(new).tolist() == np.where(decisions, "yes", "no").tolist()

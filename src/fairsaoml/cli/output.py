@@ -1,12 +1,13 @@
 """What commands have in common: folder names, chosen names, and results on stdout."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 
-__all__ = ["chosen", "print_json", "print_notes", "stem"]
+__all__ = ["chosen", "piped", "print_json", "print_notes", "stem"]
 
 
 def stem(stream: str) -> str:
@@ -21,6 +22,23 @@ def stem(stream: str) -> str:
 def chosen(names: str, known: Iterable[str]) -> Sequence[str]:
     """Return the names of an option such as `--learners A,B`; "all" is every known one."""
     return list(known) if names == "all" else names.split(",")
+
+
+@contextmanager
+def piped(file: str) -> Iterator[Path]:
+    """Yield a file's path; for "-" that of a copy of standard input, CSV or Parquet."""
+    if file != "-":
+        yield Path(file)
+        return
+    import sys
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        content = sys.stdin.buffer.read()
+        name = "stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv"
+        path = Path(folder) / name
+        path.write_bytes(content)
+        yield path
 
 
 def print_json(result: Any) -> None:

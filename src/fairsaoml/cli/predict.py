@@ -1,33 +1,46 @@
 """`fairsaoml predict`: score new rows with what a run has learned."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from fairsaoml.cli.output import piped
 
 __all__ = ["predict"]
 
 
 def predict(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
-    file: Annotated[Path, typer.Argument(help="New rows: CSV or Parquet, columns as learned.")],
+    file: Annotated[
+        str, typer.Argument(help="New rows: CSV or Parquet, columns as learned; - reads stdin.")
+    ],
     seed: Annotated[int | None, typer.Option(help="Which seed's model. [the first]")] = None,
-    out: Annotated[Path | None, typer.Option(help="A CSV file. [standard output]")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns of the new rows to keep: id,name.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why: threshold, fairness, columns that counted.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A file ending in .csv, .jsonl or .parquet. [CSV on standard output]"),
+    ] = None,
 ) -> None:
-    """Score new rows: a calibrated probability and the decision for each."""
-    from fairsaoml.files import write_text
+    """Score new rows: a calibrated probability and the decision for each, in the label's words."""
+    from fairsaoml.runs.decisions import check_ending, decision_table, to_bytes, write_decisions
     from fairsaoml.runs.predict import predict_rows
 
-    scores, decisions, notes = predict_rows(folder, file, seed=seed)
-    for note in notes:
+    if out is not None:
+        check_ending(out)
+    with piped(file) as path:
+        predicted = predict_rows(folder, path, seed=seed, explain=explain)
+    for note in predicted.notes:
         typer.echo(note, err=True)
-    lines = [
-        f"{row},{score:.6f},{decision:d}"
-        for row, (score, decision) in enumerate(zip(scores, decisions, strict=True))
-    ]
-    text = "\n".join(["row,score,prediction", *lines]) + "\n"
+    table = decision_table(predicted, keep.split(",") if keep else ())
     if out is None:
-        typer.echo(text, nl=False)
+        sys.stdout.write(to_bytes(table).decode())
     else:
-        write_text(out, text)
-        typer.echo(f"{len(lines)} rows: {out}", err=True)
+        write_decisions(table, out)
+        typer.echo(f"{table.num_rows} rows: {out}", err=True)

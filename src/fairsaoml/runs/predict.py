@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -10,52 +10,96 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.core.types import State
+from fairsaoml.core.types import Explanation, State
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.runs.checkpoint import Checkpoint
 from fairsaoml.runs.runner import load_run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
+from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.reading import need, read_table
 from fairsaoml.streams.table.stream import encode_groups, encode_rows
 
-__all__ = ["encoded_rows", "one_seed", "predict_rows"]
+__all__ = ["Prediction", "encoded_rows", "one_seed", "predict_rows"]
+
+
+class Prediction(NamedTuple):
+    """What a run says of new rows."""
+
+    scores: np.ndarray  # (row,) calibrated probability of a positive label
+    decisions: np.ndarray  # (row,) whether it is decided positive
+    notes: tuple[str, ...]  # what was odd about the rows
+    table: Any  # the rows as they came
+    labels: tuple[str, str]  # the label's own names, negative and positive
+    explanation: Explanation | None = None
+    constraints: tuple[str, ...] = ()  # what `explanation.moved_by` speaks of
+    attributes: tuple[str, ...] = ()  # whose fairness they are
+    columns: tuple[str, ...] = ()  # what `contribution` speaks of: the table's columns
+    contribution: np.ndarray | None = None  # (row, column) part of the logit
 
 
 def predict_rows(
-    folder: Path, file: Path, *, seed: int | None = None
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    folder: Path, file: Path, *, seed: int | None = None, explain: bool = False
+) -> Prediction:
     """Score new rows by what a run has learned. Nothing but the run's folder is needed.
 
     Args:
         folder: The run's folder.
-        file: New rows, CSV or Parquet, with the columns that the run learned from.
+        file: New rows, CSV or Parquet, with the columns that the run learned from. A run that is
+            `aware` takes the rows' groups from their sensitive columns, where they are there.
         seed: Each seed of a run is a model of its own; by default the first seed is used.
-
-    Returns:
-        The calibrated probability of a positive label for each row, the decision for each row,
-        and notes on what was odd about the rows. A run that is `aware` takes the rows' groups from
-        their sensitive columns, where they are there.
+        explain: Say why, too.
 
     Raises:
-        ConfigError: The run has no such seed.
+        ConfigError: The run has no such seed, or its learner explains nothing.
         DataError: The file lacks a column, or holds what is no number where one is expected.
         RunError: The folder holds no run, or one that has learned nothing yet.
     """
     spec, setup, checkpoint = load_run(folder)
+    learner = setup.learner
+    if explain and learner.explain is None:
+        raise ConfigError(f"{spec.learner} explains no decisions; leave out --explain")
     _, state = one_seed(spec, checkpoint, seed)
     table = read_table(file)
     x, notes = encoded_rows(setup.stream, table, str(file))
-    if not len(x):
-        return np.zeros(0), np.zeros(0, bool), (*notes, f"{file} has a header and no rows")
+    saved = setup.stream.encoder
+    encoder = None if saved is None else Encoder.from_json(saved)
+    label = encoder.label if encoder else None
+    labels = (label.negative, label.positive) if label else ("0", "1")
     rows = len(x)
+    if not rows:
+        notes = (*notes, f"{file} has a header and no rows")
+        return Prediction(np.zeros(0), np.zeros(0, bool), notes, table, labels)
     room = ((0, bucket(rows) - rows), (0, 0))
     padded, group = np.pad(x, room), None
-    if setup.config.get("aware") and setup.stream.encoder is not None:
-        group = np.pad(encode_groups(setup.stream.encoder, table), room)
-    scores = np.asarray(jax.jit(setup.learner.scores)(state, padded))[:rows].astype(np.float64)
-    decisions = np.asarray(jax.jit(setup.learner.margins)(state, padded, group))[:rows] > 0
-    return 1 / (1 + np.exp(-scores)), decisions, notes
+    if setup.config.get("aware") and saved is not None:
+        group = np.pad(encode_groups(saved, table), room)
+    scores = np.asarray(jax.jit(learner.scores)(state, padded))[:rows].astype(np.float64)
+    decisions = np.asarray(jax.jit(learner.margins)(state, padded, group))[:rows] > 0
+    predicted = Prediction(1 / (1 + np.exp(-scores)), decisions, notes, table, labels)
+    if learner.explain is None or not explain:
+        return predicted
+    why = jax.tree.map(np.asarray, jax.jit(learner.explain)(state, padded, group))
+    columns, place = _columns(encoder, setup.stream)
+    contribution = np.zeros((rows, len(columns)))
+    np.add.at(contribution.T, place, why.contribution[:rows].T)
+    return predicted._replace(
+        explanation=why._replace(threshold=why.threshold[:rows], moved_by=why.moved_by[:rows]),
+        constraints=tuple(constraint.name for constraint in setup.problem.constraints),
+        attributes=tuple(attribute.name for attribute in setup.stream.schema.attributes),
+        columns=columns,
+        contribution=contribution,
+    )
+
+
+def _columns(encoder: Encoder | None, stream: Stream) -> tuple[tuple[str, ...], np.ndarray]:
+    """The table's columns, and for each encoded feature the place of its column among them."""
+    if encoder is None:
+        names = stream.schema.features
+        return names, np.arange(len(names))
+    widths = [len(column.features) for column in encoder.columns]
+    names = tuple(column.name for column in encoder.columns)
+    return names, np.repeat(np.arange(len(widths)), widths)
 
 
 def one_seed(spec: RunSpec, checkpoint: Checkpoint, seed: int | None) -> tuple[int, State]:
