@@ -66,7 +66,8 @@ class Case(NamedTuple):
 def start(folder: Path, learner: str, tasks: int, interval: str) -> subprocess.Popen:
     """A process that starts the run in a folder, or goes on with it."""
     # Of any length, in the program that the tests have compiled.
-    options = tiny.options(learner, tasks=tasks, horizon=tiny.ROUNDS)
+    known = tiny.accepted(learner, {"horizon": tiny.ROUNDS})
+    options = tiny.options(learner, tasks=tasks, **known)
     begin = ["run", *options, "--save-predictions", "--out", str(folder)]
     words = ["run", "--resume", str(folder)] if (folder / "spec.json").exists() else begin
     return subprocess.Popen(

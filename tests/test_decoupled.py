@@ -1,5 +1,7 @@
 """The decoupled learner: heads and multipliers against oracles, and what it promises."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -140,11 +142,11 @@ def test_a_sample_keeps_the_newest_rows_and_thins_large_tasks():
     assert float(sample.weight.sum()) == pytest.approx(8 * 700, rel=1e-5)
 
 
-def prequential_run(batches, **settings):
-    """Decisions and probabilities before each round was learned from."""
+@cache
+def compiled(**settings):
+    """The learner, and its round compiled once for all tests."""
     config = registry.configure("fairsaoml-decoupled", settings)
     learner = registry.entry("fairsaoml-decoupled").factory(make_problem(config, SCHEMA), config)
-    state = learner.init(jax.random.key(0))
 
     @jax.jit
     def turn(round, state, batch):
@@ -152,6 +154,13 @@ def prequential_run(batches, **settings):
         state, info = learner.step(jax.random.key(0), round, state, batch)
         return state, margins, scores, info
 
+    return learner, turn
+
+
+def prequential_run(batches, **settings):
+    """Decisions and probabilities before each round was learned from."""
+    learner, turn = compiled(**settings)
+    state = learner.init(jax.random.key(0))
     shown = []
     for round, batch in enumerate(batches, 1):
         state, margins, scores, info = turn(jnp.int32(round), state, batch)
@@ -202,11 +211,10 @@ def test_probabilities_are_calibrated(fair):
 
 def learned(batches, **settings):
     """The learner and its state after rounds."""
-    config = registry.configure("fairsaoml-decoupled", settings)
-    learner = registry.entry("fairsaoml-decoupled").factory(make_problem(config, SCHEMA), config)
-    state, step = learner.init(jax.random.key(0)), jax.jit(learner.step)
+    learner, turn = compiled(**settings)
+    state = learner.init(jax.random.key(0))
     for round, batch in enumerate(batches, 1):
-        state, _ = step(jax.random.key(0), jnp.int32(round), state, batch)
+        state, *_ = turn(jnp.int32(round), state, batch)
     return learner, state
 
 
@@ -237,7 +245,7 @@ def test_only_who_is_aware_looks_at_the_group():
     fresh = people(99, rows=256)
     other, unknown = 1 - fresh.group, np.full_like(fresh.group, 2)
     for aware in (False, True):
-        learner, state = learned(batches, aware=aware)
+        learner, state = learned(batches, **({"aware": True} if aware else {}))
         as_is, as_other, as_unknown, without = (
             np.asarray(learner.margins(state, fresh.x, group))
             for group in (fresh.group, other, unknown, None)
