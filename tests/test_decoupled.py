@@ -134,12 +134,28 @@ def test_without_a_notion_the_rule_is_the_threshold():
 
 
 def test_a_sample_keeps_the_newest_rows_and_thins_large_tasks():
-    sample = row_sample.empty(3, 1)
+    sample = row_sample.empty(3, [2])
     add = jax.jit(row_sample.add)
     for round in range(20):
         sample = add(sample, people(round, rows=700), jnp.float32(round))
-    assert set(np.unique(sample.born)) == set(range(12, 20))  # eight tasks of 512 rows fit
-    assert float(sample.weight.sum()) == pytest.approx(8 * 700, rel=1e-5)
+    usual = sample.usual
+    assert set(np.unique(usual.born)) == set(range(14, 20))  # six tasks of 512 rows fit
+    assert float(usual.weight.sum()) == pytest.approx(6 * 700, rel=1e-5)
+    assert float(sample.rare.weight.sum()) == 0
+
+
+def test_a_sample_keeps_rare_groups_longer_and_gives_them_no_more_weight():
+    sample = row_sample.empty(3, [2])
+    add = jax.jit(row_sample.add)
+    for round in range(40):
+        sample = add(sample, people(round, rows=700, share=0.03), jnp.float32(round))
+    rare = sample.rare
+    assert set(np.unique(rare.born[rare.weight > 0])) == set(range(40))
+    assert set(np.unique(rare.group[rare.weight > 0])) == {1}
+    rows = row_sample.rows(sample)
+    weight = np.asarray(row_sample.weights(sample, jnp.ones(len(rows.y))))
+    share = weight[np.asarray(rows.group[:, 0]) == 1].sum() / weight.sum()
+    assert share == pytest.approx(0.03, abs=0.01)
 
 
 @cache

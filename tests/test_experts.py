@@ -9,7 +9,7 @@ import tiny
 from fairsaoml.core import buffers, experts
 from fairsaoml.core.config import IntervalConfig
 from fairsaoml.core.fairness import make_constraints
-from fairsaoml.core.learner import flags, keep_finite, pinned_rounds
+from fairsaoml.core.learner import all_finite, flags, pinned_rounds
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, PrimalDual, Problem, Schema, Task
 from fairsaoml.evaluate.prequential import prequential
@@ -168,18 +168,12 @@ def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkey
 
 
 def test_a_state_with_nan_is_not_taken():
-    old, new = bank_of(), bank_of()._replace(regret=jnp.array([1.0, jnp.nan, 2.0]))
-    kept, finite = keep_finite(new, old)
-    assert not finite
-    assert kept.regret.tolist() == old.regret.tolist()
-    taken, finite = keep_finite(bank_of(), experts.bank_of(pair_of(0.0), 3))
-    assert finite
-    assert taken.regret.tolist() == [10, 20, 30]
+    assert all_finite(bank_of())
+    assert not all_finite(bank_of()._replace(regret=jnp.array([1.0, jnp.nan, 2.0])))
 
 
 def test_a_state_with_an_infinite_pair_is_not_taken():
-    new = experts.bank_of(pair_of(jnp.inf), 3)
-    assert not keep_finite(new, bank_of())[1]
+    assert not jax.jit(all_finite)(experts.bank_of(pair_of(jnp.inf), 3))
 
 
 def flags_of(batch, pinned=0, finite=True, attributes=SCHEMA.attributes):

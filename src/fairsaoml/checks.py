@@ -36,6 +36,8 @@ TOLERANCE = 1e-5  # between programs that round differently
 # Half the time to compile; each program runs a few times only.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 COMMON_FLAGS = ("empty", "one_class", "one_group", "dual_pinned", "not_finite")
+BAD = (15, 3)  # rounds before bad batches, and how many of those there are
+GOTTEN_OVER = 0.02  # of accuracy, ten rounds later
 EASY_ROUNDS = 30  # so many rounds of an easy stream must leave a trace
 
 SCHEMA = Schema(
@@ -467,6 +469,37 @@ def check_it_learns(subject: Subject) -> None:
     )
 
 
+def check_it_gets_over_bad_batches(subject: Subject) -> None:
+    """Three batches with a column times 1000, or with labels flipped: ten rounds later it is gone.
+
+    Accuracy on fresh rows is then at most GOTTEN_OVER below that of one that never saw them.
+    """
+    if not subject.entry.gets_over_bad_batches:
+        return
+    usual = tasks(BAD[0] + BAD[1] + 10, rows=PADDINGS[1], seed=3)
+    fresh = tasks(rounds=1, rows=1000, seed=4)[0]
+    inflate = np.array([1000, 1, 1], np.float32)
+    spoilt = {
+        "a column times 1000": lambda task: task._replace(x=task.x * inflate),
+        "labels flipped": lambda task: task._replace(y=1 - task.y),
+    }
+
+    def accuracy(rounds: Sequence[Task]) -> float:
+        *_, (last, _) = subject.run_rounds(subject.step, batches(rounds, PADDINGS[1]))
+        margins = np.asarray(subject.learner.margins(last, jnp.asarray(fresh.x)))
+        return float(((margins > 0) == fresh.y).mean())
+
+    undisturbed = accuracy(usual)
+    for what, spoil in spoilt.items():
+        bad = range(BAD[0], BAD[0] + BAD[1])
+        disturbed = accuracy([spoil(t) if i in bad else t for i, t in enumerate(usual)])
+        subject.require(
+            disturbed >= undisturbed - GOTTEN_OVER,
+            f"ten rounds after {what} for three, accuracy is {disturbed:.3f}; "
+            f"without them {undisturbed:.3f}",
+        )
+
+
 CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_config_round_trips,
     check_scores_before_any_step,
@@ -483,4 +516,5 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_no_peeking,
     check_grows_for_an_endless_stream,
     check_it_learns,
+    check_it_gets_over_bad_batches,
 )

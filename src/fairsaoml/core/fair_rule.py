@@ -25,7 +25,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float, Int
+
+from fairsaoml.core.logistic_experts import softplus
 
 __all__ = ["Layout", "Rate", "Rule", "feedback", "layout_of", "margins", "new_rule", "solve"]
 
@@ -244,7 +247,7 @@ class Dual(NamedTuple):
     def value(self, multiplier: PerRate, sharpness: Array, rounding: Array) -> Float[Array, ""]:
         """The dual, smoothed: what `minimised` minimises."""
         distance = self.distance(multiplier, _size(multiplier, rounding)[0])
-        smooth = jax.nn.softplus(sharpness * distance) / sharpness
+        smooth = softplus(sharpness * distance) / sharpness
         return self.row @ smooth + 0.5 * self.ridge @ multiplier**2
 
     def minimised(self, multiplier: PerRate, sharpness: Array, rounding: Array) -> PerRate:
@@ -261,7 +264,8 @@ class Dual(NamedTuple):
             corner = ((self.row * chance) @ self.centre) * self.width * bend
             curvature = curvature + jnp.diag(self.ridge + corner)
             jitter = 1e-4 * jnp.diagonal(curvature) + 1e-7
-            move = jnp.linalg.solve(curvature + jnp.diag(jitter), gradient)
+            lower = jnp.linalg.cholesky(curvature + jnp.diag(jitter))
+            move = cho_solve((lower, True), gradient)
             tried = multiplier - sizes[:, None] * move
             values = jax.vmap(lambda one: self.value(one, sharpness, rounding))(tried)
             return tried[jnp.argmin(values)]

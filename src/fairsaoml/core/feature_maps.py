@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from fairsaoml.core.logistic_experts import nth_rows
+
 __all__ = ["BLOCKS", "RichMap", "fit", "owners", "rich", "unfitted", "width"]
 
 HINGES, STEPS, RELUS = 48, 96, 112  # budgets of features
@@ -98,8 +100,8 @@ def owners(fitted: RichMap) -> Float[Array, "rich feature"]:
 def fit(x: Rows, weight: Float[Array, "row"]) -> RichMap:
     """Set the map by the first rows: those with weight, at most FIT_ROWS of them."""
     real = weight > 0
-    chosen = jnp.argsort(~real, stable=True)[:FIT_ROWS]
-    x, real = x[chosen], real[chosen]
+    chosen, real = nth_rows(real.astype(jnp.float32), min(FIT_ROWS, len(x)))
+    x = x[chosen]
     count = real.sum()
     ordered = jnp.sort(jnp.where(real[:, None], x, jnp.inf), axis=0)
     pairs = jnp.arange(1, len(x)) < count
@@ -161,16 +163,17 @@ def _random_relus(
     """Directions of a few columns each, drawn by their spread; offsets at the value of some row."""
     features = x.shape[1]
     columns = min(RELU_COLUMNS, features)
-    keys = jax.random.split(jax.random.key(0), 4)
+    with jax.ensure_compile_time_eval():  # constants of the program: the same in every run
+        keys = jax.random.split(jax.random.key(0), 4)
+        noise = jax.random.gumbel(keys[0], (RELUS, features))
+        sign = jax.random.rademacher(keys[1], (RELUS, columns), jnp.float32)
+        size = jax.random.uniform(keys[2], (RELUS, columns), minval=0.5, maxval=1.5)
+        part = jax.random.uniform(keys[3], (RELUS,))
     preference = jnp.where(numeric, NUMERIC_PREFERENCE, 1.0)
     chance = jnp.log(preference * jnp.minimum(deviation, 1.0) ** 2 + 1e-9)
     # The largest of chances with Gumbel noise: a draw without replacement.
-    noise = jax.random.gumbel(keys[0], (RELUS, features))
     chosen = jax.lax.top_k(chance + noise, columns)[1]
-    sign = jax.random.rademacher(keys[1], (RELUS, columns), jnp.float32)
-    size = jax.random.uniform(keys[2], (RELUS, columns), minval=0.5, maxval=1.5)
     weight = sign * size / (deviation[chosen] + 0.1)
     direction = jnp.zeros((features, RELUS)).at[chosen, jnp.arange(RELUS)[:, None]].set(weight)
-    part = jax.random.uniform(keys[3], (RELUS,))
     row = jnp.minimum((part * count.astype(jnp.float32)).astype(jnp.int32), len(x) - 1)
     return direction, (x[row] * direction.T).sum(1)

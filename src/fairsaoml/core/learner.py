@@ -19,7 +19,7 @@ from fairsaoml.core.fairness import sides
 from fairsaoml.core.prior import Deployed, Prior
 from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo
 
-__all__ = ["Learned", "Method", "Update", "Wrapped", "keep_finite", "pinned_rounds", "wrap"]
+__all__ = ["Learned", "Method", "Update", "Wrapped", "all_finite", "pinned_rounds", "wrap"]
 
 PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
 
@@ -92,16 +92,17 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         deployed = prior.deployed(seen, problem.decision)
         update = method.step(key, round, old.learned, batch, deployed)
         has_rows = batch.weight.sum() > 0
-        idle = old.learned if update.idle is None else update.idle
-        learned = choose(has_rows, update.learned, idle)
+        finite = all_finite((update, seen))
+        learned = choose(has_rows & finite, update.learned, old.learned)
+        if update.idle is not None:
+            learned = choose(has_rows | ~finite, learned, update.idle)
         pinned = pinned_rounds(old.pinned, method.dual(learned), update.violation)
         state = Wrapped(
             learned=learned,
-            prior=seen,
+            prior=choose(finite, seen, old.prior),
             round=round,
-            pinned=jnp.where(has_rows, pinned, old.pinned),
+            pinned=jnp.where(has_rows & finite, pinned, old.pinned),
         )
-        state, finite = keep_finite(state, old)
         one = jnp.ones(1, bool)  # a learner without experts is one that is always awake
         return state, RoundInfo(
             weights=jnp.ones(1) if update.weights is None else update.weights,
@@ -128,10 +129,11 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
     )
 
 
-def keep_finite(new: Any, old: Any) -> tuple[Any, Bool[Array, ""]]:
-    """The new state if all of its numbers are finite, else the old one: NaN never spreads."""
-    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(new)]))
-    return choose(finite, new, old), finite
+def all_finite(tree: Any) -> Bool[Array, ""]:
+    """Whether all numbers are finite; where not, a round teaches nothing: NaN never spreads."""
+    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    # A sum is finite where its parts are: one pass each, and nothing to compare.
+    return jnp.isfinite(jnp.stack([jnp.sum(leaf * 0.0) for leaf in floats]).sum())
 
 
 def pinned_rounds(

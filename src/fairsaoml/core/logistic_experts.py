@@ -91,7 +91,8 @@ def nth_rows(real: Float[Array, "row"], most: int) -> tuple[Array, Array]:
     kept = jnp.minimum(count, float(most))
     place = jnp.arange(most, dtype=jnp.float32)
     nth = jnp.floor((place + 0.5) * count / jnp.maximum(kept, 1.0)) + 1
-    return jnp.searchsorted(order, nth, method="compare_all"), place < kept
+    places = jnp.searchsorted(order, nth, method="compare_all")
+    return jnp.minimum(places, len(real) - 1), place < kept
 
 
 def solve(

@@ -79,7 +79,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         return State(
             heads=heads_.new_heads(features, 1 + len(group_heads(levels))),
             rule=fair_rule.new_rule(layout),
-            sample=row_sample.empty(features, len(levels)),
+            sample=row_sample.empty(features, levels),
         )
 
     def chances_of(heads: Heads, x: Rows, group: Groups) -> tuple[PerRow, PerRate]:
@@ -107,17 +107,18 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         target, weight = lessons(levels, batch)
         heads = heads_.learn(state.heads, batch.x, target, weight, batch.weight.sum())
         sample = row_sample.add(state.sample, batch, state.heads.clock)
-        chance, joint = chances_of(heads, sample.x, sample.group)
+        rows = row_sample.rows(sample)
+        chance, joint = chances_of(heads, rows.x, rows.group)
         rule = fair_rule.solve(
             layout,
             state.rule,
             ratio=config.ratio,
             decision=problem.decision,
-            weight=sample.weight * heads_.recency(heads, sample.born),
+            weight=row_sample.weights(sample, heads_.recency(heads, rows.born)),
             chance=chance,
             joint=joint,
-            y=sample.y,
-            group=sample.group,
+            y=rows.y,
+            group=rows.group,
             kept=heads_.kept(heads),
         )
         return State(heads=heads, rule=rule, sample=sample)
@@ -139,9 +140,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         )
 
     def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
-        target, weight = lessons(levels, support)
-        rows = support.weight.sum()
-        return state._replace(heads=heads_.learn(state.heads, support.x, target, weight, rows))
+        return state._replace(heads=heads_.adapt(state.heads, support.x, support.y, support.weight))
 
     def flags(state: State) -> dict[str, Bool[Array, ""]]:
         return {

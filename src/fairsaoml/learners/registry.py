@@ -39,6 +39,8 @@ class Entry(NamedTuple):
     is_random: bool = True  # whether two seeds differ on the same rows
     # How closely programs that round differently agree over five rounds (`fairsaoml.checks`).
     agreement: float = 1e-5
+    # Whether ten rounds after three bad batches they do not show (`fairsaoml.checks`).
+    gets_over_bad_batches: bool = False
 
     @property
     def settings(self) -> dict[str, Field]:
@@ -56,6 +58,7 @@ BUILTIN: dict[str, Entry] = {
         is_random=False,
         # Multipliers are the minimum of a nearly flat function, found in float32.
         agreement=2e-2,
+        gets_over_bad_batches=True,
     ),
     "fairsaoml-live": Entry(
         LiveConfig,
