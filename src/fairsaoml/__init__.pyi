@@ -33,6 +33,8 @@ from .learners.registry import Entry as Entry
 from .learners.registry import configure as configure
 from .learners.registry import registered as registered
 from .report import write_report as write_report
+from .runs.learn import learn as learn
+from .runs.learn import undo as undo
 from .runs.runner import resume as resume
 from .runs.runner import run as run
 from .runs.spec import RunSpec as RunSpec

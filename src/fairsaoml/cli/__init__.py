@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fairsaoml.cli import compare, data, listing, peers, predict, regret, report, run, serve
+from fairsaoml.cli import compare, data, learn, listing, peers, predict, regret, report, run, serve
 from fairsaoml.cli.first_page import FirstPage
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
@@ -24,6 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run)
+app.command("learn")(learn.learn)
+app.command("runs")(learn.runs)
 app.command("compare")(compare.compare)
 app.command("peers")(peers.peers)
 app.command("regret")(regret.regret)

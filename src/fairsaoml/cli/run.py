@@ -21,7 +21,7 @@ from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError
 
-__all__ = ["run"]
+__all__ = ["finish", "run"]
 
 OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
 # Settings that people ask for by name of learners that have none, and what to do instead.
@@ -116,7 +116,7 @@ def run(
                 folder.rmdir()  # where nothing was run it is empty
     if len(summary["seeds"]) < count:
         typer.echo("nothing is random in this run: one seed was run", err=True)
-    _finish(folder, summary, as_json=json_)
+    finish(folder, summary, as_json=json_)
 
 
 def _say_first(setup: Any) -> None:
@@ -135,11 +135,26 @@ def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:
     from fairsaoml.runs.folder import is_finished
 
     if is_finished(folder):
-        typer.echo(f"the run in {folder} is finished already", err=True)
+        typer.echo(f"the run in {folder} is finished already{_more_rows(folder)}", err=True)
         quiet = True
     with progress([folder.name], 1, quiet=quiet) as on_event:
         summary = runner.resume(folder, on_round=as_events(on_event))
-    _finish(folder, summary, as_json=as_json)
+    finish(folder, summary, as_json=as_json)
+
+
+def _more_rows(folder: Path) -> str:
+    """What to do about rows that a finished run's table has got since."""
+    from fairsaoml.core.errors import FairSAOMLError
+    from fairsaoml.runs.learn import new_rows_of_the_table
+
+    try:
+        path, rows = new_rows_of_the_table(folder)
+    except (FairSAOMLError, OSError, KeyError, TypeError):
+        return ""  # no table, or one that is gone: nothing is missing to the run
+    if rows is None:
+        return f"; {path} has changed since: `fairsaoml run` learns from it anew"
+    command = f"`fairsaoml learn {folder} {path}`"
+    return f"; its table has {rows} more rows now: {command} learns them" if rows else ""
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -148,7 +163,8 @@ def _whole(name: str, value: Any, least: int) -> int:
     return value
 
 
-def _finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
+def finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
+    """Write a run's report, and print its summary."""
     from fairsaoml.report import write_report
 
     report = write_report([folder], folder / "report.html")

@@ -27,7 +27,7 @@ MOST_RUNS = 10_000  # of one name
 OURS = (
     *(
         pattern
-        for name in (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS)
+        for name in (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS, "learned.json")
         for pattern in (name, f".{name}.part")
     ),
     LOCK,
@@ -38,6 +38,11 @@ OURS = (
     f"{CHECKPOINT}/.*.part",
     PARTS,
     f"{PARTS}/*.parquet",
+    "learned",
+    *(
+        f"learned/{name}-*"
+        for name in ("rows", "waiting", "ids", "undo", ".rows", ".waiting", ".ids")
+    ),
 )
 
 

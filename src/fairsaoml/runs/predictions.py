@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairsaoml.core.types import Schema
 from fairsaoml.evaluate.metrics import UNSEEN
 from fairsaoml.evaluate.records import RoundResult
-from fairsaoml.files import replacing
+from fairsaoml.files import make_folder, open_regular, replacing
 
 __all__ = ["PARTS", "PREDICTIONS", "Predictions"]
 
@@ -27,7 +28,7 @@ class Predictions:
         self._parts, self._file = folder / PARTS, folder / PREDICTIONS
         self._schema, self._asked = schema, asked
         if asked:
-            self._parts.mkdir(exist_ok=True)
+            make_folder(self._parts)
 
     def append(self, result: RoundResult, seeds: Sequence[int]) -> None:
         """Write the decisions of a round."""
@@ -58,18 +59,36 @@ class Predictions:
         pq.write_table(pa.concat_tables(tables), self._parts / f"{result.round:08d}.parquet")
 
     def finish(self) -> None:
-        """Join the rounds into one file."""
+        """Join the rounds to those in the file."""
         if not self._asked:
             return
         parts = sorted(self._parts.glob("*.parquet"))
+        before = _read(self._file) if self._file.exists() else None
         # A run killed below has the complete file, but no longer all parts.
-        if not self._file.exists():
-            with (
-                replacing(self._file) as temporary,
-                pq.ParquetWriter(temporary, pq.read_schema(parts[0])) as writer,
-            ):
-                for part in parts:
-                    writer.write_table(pq.read_table(part))
+        done = 0 if before is None else pc.max(before["round"]).as_py()
+        new = [_read(part) for part in parts if int(part.stem) > done]
+        if new:
+            self._write([before, *new] if before is not None else new)
         for part in parts:
             part.unlink()
         self._parts.rmdir()
+
+    def cut(self, after: int) -> None:
+        """Remove what was written after a round."""
+        if self._asked:
+            self._parts.rmdir()
+            whole = _read(self._file)
+            self._write([whole.filter(pc.less_equal(whole["round"], after))])
+
+    def _write(self, tables: Sequence[pa.Table]) -> None:
+        with (
+            replacing(self._file) as temporary,
+            pq.ParquetWriter(temporary, tables[0].schema) as writer,
+        ):
+            for table in tables:
+                writer.write_table(table)
+
+
+def _read(path: Path) -> pa.Table:
+    with open(open_regular(path), "rb") as file:
+        return pq.read_table(file)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.regret import regret as regrets
@@ -62,6 +63,11 @@ def run_regret(
         }
     use_cache()
     stream = reopened_stream(content["stream"], folder)
+    if stream.length is not None and rounds > stream.length:
+        raise RunError(
+            f"expected the rows of all {rounds} rounds, got those of {stream.length}: rows that "
+            "were learned later are not kept; measure violations alone"
+        )
     setup = Setup.of(spec, stream, content["learner"]["config"])
 
     def tasks(seed: int) -> list[Task]:

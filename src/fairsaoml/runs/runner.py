@@ -14,6 +14,7 @@ import jax
 
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.keys import run_keys
+from fairsaoml.core.types import State
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import first_states, prequential
 from fairsaoml.evaluate.records import RoundResult
@@ -39,7 +40,22 @@ from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
 from fairsaoml.runs.predictions import Predictions
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream, stream_without_rows, versions
 
-__all__ = ["Interrupted", "load_run", "load_spec", "resume", "run", "run_rounds", "write_summary"]
+__all__ = [
+    "Interrupted",
+    "OnRound",
+    "last_checkpoint",
+    "load_run",
+    "load_spec",
+    "manifest_of",
+    "name_other_versions",
+    "resume",
+    "run",
+    "run_rounds",
+    "saved_setup",
+    "states_like",
+    "write_summary",
+    "writing",
+]
 
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
 INTERVAL = "FAIRSAOML_CHECKPOINT_SECONDS"  # in the environment: another number; 0 is every round
@@ -113,11 +129,14 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
     one_thread()
     content = read_spec(folder)
     if is_finished(folder):
+        from fairsaoml.runs.learn import finish  # which is itself a way to run rounds
+
+        finish(folder, on_round)
         return read_json(folder / SUMMARY)
     spec = RunSpec.from_json(content)
     name_other_versions(content)
     with locked(folder):
-        setup = _setup(content, reopened_stream(content["stream"], folder))
+        setup = saved_setup(content, reopened_stream(content["stream"], folder))
         begun = last_checkpoint(spec, setup, folder, content)
         return run_rounds(spec, setup, folder, content, begun, on_round=on_round)
 
@@ -132,14 +151,14 @@ def load_run(folder: Path) -> tuple[RunSpec, Setup, Checkpoint]:
     content = read_spec(folder)
     spec = RunSpec.from_json(content)
     name_other_versions(content)
-    setup = _setup(content, stream_without_rows(content["stream"]))
+    setup = saved_setup(content, stream_without_rows(content["stream"]))
     checkpoint = _checkpoint(spec, setup, folder, content)
     if checkpoint is None:
         raise RunError(f"the run in {folder} has not learned anything yet; let it run on")
     return spec, setup, checkpoint
 
 
-def _setup(content: dict[str, Any], stream: Any) -> Setup:
+def saved_setup(content: dict[str, Any], stream: Any) -> Setup:
     """The learner of a spec.json, with all its settings as they were."""
     try:
         return Setup.of(RunSpec.from_json(content), stream, content["learner"]["config"])
@@ -190,8 +209,6 @@ def _checkpoint(
     *,
     at_most: int | None = None,
 ) -> Checkpoint | None:
-    like = jax.eval_shape(lambda keys: first_states(setup.learner, keys), run_keys(spec.seeds))
-
     def require_own(manifest: dict[str, Any]) -> None:
         # A spec.json of an earlier version, which has no seal, may have fewer digits.
         alike = (lambda value: value) if SEAL in manifest else tidy
@@ -202,7 +219,18 @@ def _checkpoint(
                     "since; put it back, or start again with --force"
                 )
 
+    like = states_like(spec, setup)
     return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most, check=require_own)
+
+
+def states_like(spec: RunSpec, setup: Setup) -> State:
+    """The structure of all seeds' states; nothing is computed."""
+    return jax.eval_shape(lambda keys: first_states(setup.learner, keys), run_keys(spec.seeds))
+
+
+def manifest_of(content: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says of the run it belongs to."""
+    return {key: content[key] for key in (*OWN, "versions")} | {SEAL: seal_of(content)}
 
 
 def run_rounds(
@@ -226,7 +254,7 @@ def run_rounds(
         before: how many rounds came before the first task of the setup's stream.
         on_round: called with the setup and each finished round.
     """
-    manifest = {key: content[key] for key in (*OWN, "versions")} | {SEAL: seal_of(content)}
+    manifest = manifest_of(content)
     interval = _checkpoint_seconds()
     after = begun.round if begun else 0
     length = None if setup.stream.length is None else before + setup.stream.length

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from fairsaoml.streams.table.columns import array
 
-__all__ = ["Fingerprint", "known_beginning"]
+__all__ = ["Fingerprint", "known_beginning", "unknown_from"]
 
 
 class Fingerprint:
@@ -65,7 +65,7 @@ def known_beginning(
         batches: Arrow tables, one after another.
         known: Fingerprints of rows that were read before.
     """
-    wanted = sorted({entry["rows"] for entry in known})
+    wanted = sorted({entry["rows"] for entry in known if entry["rows"]})
     digests = {(entry["rows"], entry["digest"]) for entry in known}
     seen, begins = Fingerprint(), 0
     for table in batches:
@@ -78,6 +78,23 @@ def known_beginning(
                     begins = rows
         seen.add(table)
     return begins, seen.to_json()
+
+
+def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
+    """The place of the first row after those that were read before, one table after another.
+
+    >>> first, second = Fingerprint(), Fingerprint()
+    >>> table = pa.table({"age": [30, 41, 25, 67]})
+    >>> first.add(table.slice(0, 2)), second.add(table.slice(2, 1))
+    (None, None)
+    >>> unknown_from(table, [second.to_json(), first.to_json()])
+    3
+    """
+    place, found = 0, -1
+    while found:
+        found, _ = known_beginning([table.slice(place)], known)
+        place += found
+    return place
 
 
 def _texts(column: Any) -> Any:

@@ -1,0 +1,404 @@
+"""Continue a finished run with new rows: `fairsaoml learn FOLDER new.csv`.
+
+The rows are cut and encoded as the run's own, scored before they are learned, and journalled as
+further rounds; those that do not fill a task wait for the next call. A call is written down before
+its first round, with its rows and a checkpoint to go back to. From then on it is finished, by
+whatever comes next in the folder, however often it is killed; before that, nothing has happened.
+The rows of a finished call are removed, but for those that wait.
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.threads import one_thread
+from fairsaoml.files import (
+    make_folder,
+    open_regular,
+    read_json,
+    replacing,
+    seal_of,
+    sync_folder,
+    write_text,
+)
+from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint
+from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SUMMARY, is_finished, locked, read_spec
+from fairsaoml.runs.journal import Journal
+from fairsaoml.runs.predictions import Predictions
+from fairsaoml.runs.runner import (
+    OnRound,
+    last_checkpoint,
+    manifest_of,
+    name_other_versions,
+    run_rounds,
+    saved_setup,
+    states_like,
+    write_summary,
+    writing,
+)
+from fairsaoml.runs.spec import RunSpec, stream_without_rows, table_path
+from fairsaoml.streams.stream import Stream, checked
+from fairsaoml.streams.table.clock import Clock
+from fairsaoml.streams.table.columns import array, canonical
+from fairsaoml.streams.table.cutting import TaskRows, whole_tasks
+from fairsaoml.streams.table.digest import Fingerprint, known_beginning, unknown_from
+from fairsaoml.streams.table.encoder import Encoder
+from fairsaoml.streams.table.reading import Source, join, need, open_source
+from fairsaoml.streams.table.stream import encoded_tasks
+
+__all__ = ["Learned", "finish", "learn", "new_rows_of_the_table", "undo"]
+
+RECORD, KEPT = "learned.json", "learned"
+LEARNING, DONE, UNDOING = "learning", "done", "undoing"
+
+
+class Learned(NamedTuple):
+    """What a call has done."""
+
+    rows: int  # given
+    known: int  # of them learned before, and skipped
+    learned: int  # in full tasks, those that had been waiting included
+    rounds: int
+    waiting: int  # for the next call
+    summary: dict[str, Any]  # of the whole run
+
+
+def learn(
+    folder: Path, source: Any, *, id: str | None = None, on_round: OnRound | None = None
+) -> Learned:
+    """Continue the run in a folder with new rows.
+
+    Rows that were learned before are skipped: those at the beginning of the source that are the
+    run's table or the rows of earlier calls, one after another, and those whose `id` is known.
+
+    Args:
+        folder: of a finished run on a table.
+        source: a file (CSV or Parquet) or a dataframe, with the columns of the run's table.
+        id: the column that tells rows apart; the one of the first call that named it by default.
+        on_round: called with the setup and each finished round.
+
+    Raises:
+        ConfigError: another id than before.
+        DataError: the rows cannot be read, or do not fit the run's; nothing was learned.
+        RunError: the folder holds no finished run on a table, or another process works in it.
+    """
+    use_cache()
+    one_thread()
+    content = read_spec(folder)
+    name_other_versions(content)
+    with locked(folder):
+        record = _finished(folder, content, on_round)
+        saved = content["stream"]
+        if saved.get("cut") is None:
+            raise RunError(
+                f"expected a run on a table in {folder}, got one on {saved['name']}; only a table "
+                "can be continued with rows of the same kind"
+            )
+        if not is_finished(folder):
+            raise RunError(
+                f"the run in {folder} has not finished; continue it first with "
+                f"`fairsaoml run --resume {folder}`"
+            )
+        if id is not None and record["id"] not in (None, id):
+            raise ConfigError(f"expected --id {record['id']} as before, got {id!r}")
+        id = id or record["id"]
+        given = open_source(source)
+        number = len(record["calls"]) + 1
+        rows, fingerprint, ids = _new_rows(folder, saved, record, given, id)
+        known = fingerprint["rows"] - rows.num_rows
+        if not rows.num_rows:
+            waiting = record["calls"][-1]["waiting"] if record["calls"] else 0
+            return Learned(known, known, 0, 0, waiting, read_json(folder / SUMMARY))
+        rows = join([*_waiting(folder, number - 1), rows])
+        tasks, rest = whole_tasks(rows, saved["cut"])
+        _require_readable(saved, [*tasks, *([TaskRows(rest, 0)] if rest.num_rows else [])])
+        spec, setup = RunSpec.from_json(content), saved_setup(content, stream_without_rows(saved))
+        begun = last_checkpoint(spec, setup, folder, content)
+        if begun is None:
+            raise RunError(f"the run in {folder} has no checkpoint to go on from; start it again")
+        call = {
+            "name": given.name if given.path is None else given.path.name,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "fingerprint": fingerprint,
+            "known": known,
+            "learned": rows.num_rows - rest.num_rows,
+            "waiting": rest.num_rows,
+            "after": begun.round,
+            "rounds": len(tasks),
+            "state": LEARNING,
+        }
+        with writing(folder):
+            make_folder(folder / KEPT)
+            for part, values in ids.items():
+                _write_table(_kept(folder, "ids", part), pa.table({"id": values}))
+            _write_table(_kept(folder, "rows", number), rows)
+            undo_to = folder / KEPT / f"undo-{number:04d}"
+            save_checkpoint(undo_to, begun.round, begun.state, manifest_of(content))
+            record |= {"id": id, "calls": [*record["calls"], call]}
+            _write_record(folder, record)  # from here on the rows are this run's
+        summary = _finish_learning(folder, content, record, on_round)
+        return Learned(
+            rows=fingerprint["rows"],
+            known=known,
+            learned=call["learned"],
+            rounds=call["rounds"],
+            waiting=call["waiting"],
+            summary=summary,
+        )
+
+
+def undo(folder: Path) -> dict[str, Any]:
+    """Take the last `learn` back: the run is as it was before it. Return its summary.
+
+    Raises:
+        RunError: there is none, or it was taken back already; only the last one can be.
+    """
+    content = read_spec(folder)
+    with locked(folder):
+        record = _finished(folder, content)
+        if not record["calls"] or not _undo_folder(folder, record).exists():
+            raise RunError(
+                f"expected a call of `fairsaoml learn` to take back in {folder}, found none; only "
+                "the last one can be taken back"
+            )
+        with writing(folder):
+            record["calls"][-1]["state"] = UNDOING
+            _write_record(folder, record)
+        return _finish_undoing(folder, content, record)
+
+
+def finish(folder: Path, on_round: OnRound | None = None) -> None:
+    """Finish a call that was killed, if there is one; the folder must not be locked."""
+    if any(call["state"] != DONE for call in _read_record(folder)["calls"]):
+        content = read_spec(folder)
+        with locked(folder):
+            _finished(folder, content, on_round)
+
+
+def new_rows_of_the_table(folder: Path) -> tuple[Path, int | None]:
+    """Return where a run's table is and how many rows it has that were never learned.
+
+    None where it does not begin with the rows that were. Raises DataError where it is gone.
+    """
+    saved = read_spec(folder)["stream"]
+    path, known = table_path(saved, folder), _fingerprints(saved, _read_record(folder))
+    begins, found = known_beginning(
+        open_source(path).batches([*saved["fingerprint"]["columns"]]), known
+    )
+    return path, found["rows"] - begins if begins else None
+
+
+# What is new
+
+
+def _new_rows(
+    folder: Path, saved: Mapping[str, Any], record: Mapping[str, Any], given: Source, id: str | None
+) -> tuple[Any, dict[str, Any], dict[int, Any]]:
+    """The rows that were not learned before, the fingerprint of all, and ids to keep, by call."""
+    columns = list(saved["fingerprint"]["columns"])
+    wanted = list(dict.fromkeys([*columns, *([] if id is None else [id])]))
+    where = "the rows" if given.path is None else str(given.path)
+    need(wanted, given.columns, where)
+    tables = list(given.batches(wanted)) or [pa.table({name: pa.array([]) for name in wanted})]
+    rows = join(tables)
+    begins = unknown_from(rows.select(columns), _fingerprints(saved, record))
+    fingerprint = Fingerprint()
+    fingerprint.add(rows.select(columns))
+    if id is None:
+        return rows.slice(begins), fingerprint.to_json(), {}
+    calls, ids = len(record["calls"]), _ids(rows, id, where)
+    keep = {calls + 1: ids}
+    if record["id"] is None:
+        keep[0] = _own_ids(folder, saved, id)
+        known = pc.is_in(ids, value_set=keep[0])
+    else:
+        old = [array(_read_table(path)["id"]) for path in _kept_ids(folder, calls)]
+        known = pc.is_in(ids, value_set=pa.concat_arrays(old))
+    first = np.zeros(len(ids), bool)
+    first[np.unique(ids.to_numpy(zero_copy_only=False), return_index=True)[1]] = True
+    fresh = ~known.to_numpy(zero_copy_only=False) & first & (np.arange(len(ids)) >= begins)
+    return rows.filter(pa.array(fresh)).select(columns), fingerprint.to_json(), keep
+
+
+def _own_ids(folder: Path, saved: Mapping[str, Any], id: str) -> Any:
+    """The ids of the rows that the run began with, as far as its table still has them."""
+    own, columns = saved["fingerprint"], list(saved["fingerprint"]["columns"])
+    try:
+        opened = open_source(table_path(saved, folder)).first(own["rows"])
+        need([id], opened.columns, str(opened.path))
+        rows = join(list(opened.batches(list(dict.fromkeys([*columns, id])))))
+        if known_beginning([rows.select(columns)], [own])[0] == own["rows"]:
+            return _ids(rows, id, str(opened.path))
+        reason = "the table has changed"
+    except DataError as error:
+        reason = str(error)
+    warnings.warn(
+        f"the ids of the rows that the run began with are not known ({reason}): any of them that "
+        "come again are learned again",
+        stacklevel=4,
+    )
+    return pa.array([], pa.string())
+
+
+def _ids(rows: Any, id: str, where: str) -> Any:
+    ids = canonical(array(rows[id])) if rows.num_rows else pa.array([], pa.string())
+    if ids.null_count:
+        raise DataError(
+            f"expected an id in every row of {id!r} in {where}, got {ids.null_count} without; "
+            "fill them in, or name another column"
+        )
+    return ids
+
+
+def _fingerprints(saved: Mapping[str, Any], record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [saved["fingerprint"], *(call["fingerprint"] for call in record["calls"])]
+
+
+def _require_readable(saved: Mapping[str, Any], tasks: list[TaskRows]) -> None:
+    """Refuse rows that cannot be learned before anything is written."""
+    stream = stream_without_rows(saved)
+    for task in _stream_of(stream, tasks).tasks(0):
+        checked(task, stream.schema, 0)
+
+
+def _stream_of(stream: Stream, tasks: list[TaskRows]) -> Stream:
+    """A run's stream whose tasks are these, encoded as the run's own."""
+    how = stream.cut or {}
+    encoder = Encoder.from_json(stream.encoder or {})
+    clock = None if how["time"] is None else Clock(column=how["time"], format=how["format"])
+    return replace(
+        stream,
+        tasks=lambda seed: encoded_tasks(iter(tasks), encoder, how["domain"], clock),
+        length=len(tasks),
+    )
+
+
+# What was begun is finished
+
+
+def _finished(
+    folder: Path, content: dict[str, Any], on_round: OnRound | None = None
+) -> dict[str, Any]:
+    """The record of calls, the last one finished."""
+    record = _read_record(folder)
+    state = record["calls"][-1]["state"] if record["calls"] else DONE
+    if state == LEARNING:
+        _finish_learning(folder, content, record, on_round)
+    elif state == UNDOING:
+        _finish_undoing(folder, content, record)
+    return record
+
+
+def _finish_learning(
+    folder: Path, content: dict[str, Any], record: dict[str, Any], on_round: OnRound | None
+) -> dict[str, Any]:
+    """Run the rounds of the last call that are not saved yet; then forget its rows."""
+    number, call = len(record["calls"]), record["calls"][-1]
+    tasks, rest = whole_tasks(_read_table(_kept(folder, "rows", number)), content["stream"]["cut"])
+    spec = RunSpec.from_json(content)
+    stream = _stream_of(stream_without_rows(content["stream"]), tasks)
+    setup = saved_setup(content, stream)
+    begun = last_checkpoint(spec, setup, folder, content)
+    if begun is None or begun.round < call["after"]:
+        begun = load_checkpoint(_undo_folder(folder, record), states_like(spec, setup))
+    summary = run_rounds(
+        spec, setup, folder, content, begun, before=call["after"], on_round=on_round
+    )
+    with writing(folder):
+        _write_table(_kept(folder, "waiting", number), rest)
+        call["state"] = DONE
+        _write_record(folder, record)
+        _kept(folder, "rows", number).unlink(missing_ok=True)
+        # What the call before left for it to be taken back.
+        _kept(folder, "waiting", number - 2).unlink(missing_ok=True)
+        rmtree(folder / KEPT / f"undo-{number - 1:04d}", ignore_errors=True)
+    return summary
+
+
+def _finish_undoing(
+    folder: Path, content: dict[str, Any], record: dict[str, Any]
+) -> dict[str, Any]:
+    """Put back what was there before the last call."""
+    number, call, before = len(record["calls"]), record["calls"][-1], _undo_folder(folder, record)
+    spec = RunSpec.from_json(content)
+    with writing(folder):
+        if before.exists():
+            rmtree(folder / CHECKPOINT, ignore_errors=True)
+            os.rename(before, folder / CHECKPOINT)
+            sync_folder(folder)
+        with Journal(folder / ROUNDS, after=call["after"]):
+            pass  # cut
+        stream = stream_without_rows(content["stream"])
+        Predictions(folder, stream.schema, content["save_predictions"]).cut(call["after"])
+        summary = write_summary(folder, spec, stream.best)
+        del record["calls"][-1]
+        _write_record(folder, record)
+        for name in ("rows", "waiting", "ids"):
+            _kept(folder, name, number).unlink(missing_ok=True)
+    return summary
+
+
+# What is kept
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    if (folder / KEPT).is_symlink():
+        raise RunError(f"expected a folder at {folder / KEPT}, found a link; remove it")
+    if not (folder / RECORD).exists():
+        return {"id": None, "calls": []}
+    try:
+        content = read_json(folder / RECORD)
+        whole = content.pop("sha256") == seal_of(content)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        whole = False
+    if not whole:
+        raise RunError(
+            f"{folder / RECORD} is not what was written; put it back: it says what was learned"
+        )
+    return content
+
+
+def _write_record(folder: Path, record: dict[str, Any]) -> None:
+    sealed = {**record, "sha256": seal_of(record)}
+    write_text(folder / RECORD, json.dumps(sealed, indent=2, allow_nan=False) + "\n")
+
+
+def _kept(folder: Path, name: str, number: int) -> Path:
+    return folder / KEPT / f"{name}-{number:04d}.parquet"
+
+
+def _kept_ids(folder: Path, calls: int) -> list[Path]:
+    paths = [_kept(folder, "ids", number) for number in range(calls + 1)]
+    return [path for path in paths if path.exists()]
+
+
+def _undo_folder(folder: Path, record: Mapping[str, Any]) -> Path:
+    return folder / KEPT / f"undo-{len(record['calls']):04d}"
+
+
+def _waiting(folder: Path, number: int) -> list[Any]:
+    path = _kept(folder, "waiting", number)
+    return [_read_table(path)] if path.exists() else []
+
+
+def _read_table(path: Path) -> Any:
+    with open(open_regular(path), "rb") as file:
+        return pq.read_table(file)
+
+
+def _write_table(path: Path, table: Any) -> None:
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary)

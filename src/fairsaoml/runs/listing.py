@@ -1,0 +1,68 @@
+"""What runs there are in a folder."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fairsaoml.core.errors import RunError
+from fairsaoml.evaluate.verdict import ANSWERS
+from fairsaoml.files import read_json
+from fairsaoml.runs.folder import ROUNDS, SPEC, SUMMARY, is_finished, read_spec
+from fairsaoml.runs.journal import read_rounds
+
+__all__ = ["list_runs"]
+
+DEPTH = 2  # folders below: a comparison has its runs in a folder of its own
+
+
+def list_runs(folder: Path) -> list[dict[str, Any]]:
+    """Return the runs in a folder, the newest first, as plain data.
+
+    Each has `name` (its path below the folder), `stream`, `learner`, `rounds`, `verdict` (a word on
+    its state where there is none yet) and `when` its journal was last written.
+
+    Raises:
+        RunError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise RunError(f"expected a folder of runs at {folder}, found none; name one")
+    listed = [_listed(path.parent, folder) for path in _specs(folder, DEPTH)]
+    return sorted(listed, key=lambda run: run["when"], reverse=True)
+
+
+def _specs(folder: Path, depth: int) -> Iterator[Path]:
+    if (folder / SPEC).is_file():
+        yield folder / SPEC
+    elif depth >= 0:
+        for below in folder.iterdir():
+            if below.is_dir() and not below.is_symlink():
+                yield from _specs(below, depth - 1)
+
+
+def _listed(run: Path, folder: Path) -> dict[str, Any]:
+    stream = learner = ""
+    try:
+        content = read_spec(run)
+        stream, learner = str(content["stream"]["name"]), str(content["learner"]["name"])
+        if is_finished(run):
+            summary = read_json(run / SUMMARY)
+            rounds = summary["rounds"]
+            answer = (summary.get("verdict") or {}).get("answer", "")
+            state = ANSWERS.get(answer, "finished")
+        else:
+            journal = run / ROUNDS
+            lines = read_rounds(journal) if journal.exists() else []
+            rounds, state = len({line["round"] for line in lines}), "not finished"
+    except (RunError, KeyError, TypeError):
+        rounds, state = 0, "damaged"
+    written = run / ROUNDS if (run / ROUNDS).exists() else run / SPEC
+    when = datetime.fromtimestamp(written.stat().st_mtime, UTC)
+    return {
+        "name": str(run.relative_to(folder)) if run != folder else run.resolve().name,
+        "stream": Path(stream).name or stream,
+        "learner": learner,
+        "rounds": rounds,
+        "verdict": state,
+        "when": f"{when:%Y-%m-%d %H:%M}",
+    }

@@ -1,0 +1,314 @@
+"""Next month's rows: a run goes on where it stopped; no row is lost, and none learned twice."""
+
+import json
+import os
+import shutil
+
+import jax
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import tiny
+from fairsaoml import learn, load, undo
+from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.runs import runner
+from fairsaoml.runs.folder import locked
+from fairsaoml.runs.learn import new_rows_of_the_table
+from fairsaoml.runs.listing import list_runs
+from fairsaoml.runs.runner import resume, run
+from fairsaoml.runs.spec import RunSpec
+from test_predict import jobs
+
+ROWS = 60  # of a task
+LEARNER = "fair-glc"
+
+
+class Killed(BaseException):
+    """What nobody catches."""
+
+
+def applicants(first, rows):
+    """Rows number `first` on, of one endless table."""
+    parts = [
+        jobs(seed=place, rows=ROWS) for place in range(first // ROWS, (first + rows) // ROWS + 1)
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    table.insert(0, "nr", np.arange(len(table)) + first // ROWS * ROWS + 1000)
+    return table.iloc[first % ROWS :][:rows].reset_index(drop=True)
+
+
+def run_on(table, folder, *, cut=None, save_predictions=True):
+    """A run on a table in folder/jobs.csv, in folder/run."""
+    folder.mkdir(exist_ok=True)
+    table.to_csv(folder / "jobs.csv", index=False)
+    spec = RunSpec(
+        stream=str(folder / "jobs.csv"),
+        stream_settings={
+            "label": "hired",
+            "positive": "yes",
+            "sensitive": "sex",
+            "drop": ["nr"],
+            **({"rows": ROWS} if cut is None else cut),
+        },
+        learner=LEARNER,
+        learner_settings=tiny.GOLDEN[LEARNER],
+        seeds=(0, 1),
+    )
+    run(spec, folder / "run", save_predictions=save_predictions)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """Three tasks."""
+    return run_on(applicants(0, 180), tmp_path_factory.mktemp("begun"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Six tasks, as if all rows had been there from the beginning."""
+    return run_on(applicants(0, 360), tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def folder(begun, tmp_path):
+    shutil.copytree(begun.parent, tmp_path / "home")
+    return tmp_path / "home" / "run"
+
+
+def require_the_same(folder, whole, rounds=6):
+    assert tiny.lines(folder) == tiny.lines(whole, until=rounds)
+    ours, theirs = (pq.read_table(one / "predictions.parquet") for one in (folder, whole))
+    assert ours.equals(theirs.slice(0, ours.num_rows))
+    assert (
+        pq.read_table(folder / "predictions.parquet", columns=["round"])["round"][-1].as_py()
+        == rounds
+    )
+
+
+def test_a_run_that_learns_more_rows_is_the_run_that_had_them_from_the_beginning(folder, whole):
+    done = learn(folder, applicants(180, 100))
+    assert done[:5] == (100, 0, 60, 1, 40)
+    require_the_same(folder, whole, rounds=4)
+    done = learn(folder, applicants(280, 80))
+    assert done[:5] == (80, 0, 120, 2, 0)
+    require_the_same(folder, whole)
+    assert done.summary == runner.read_json(whole / "summary.json") | {
+        "stream": done.summary["stream"]
+    }
+    assert sorted(os.listdir(folder / "learned")) == [
+        "undo-0002",
+        "waiting-0001.parquet",
+        "waiting-0002.parquet",
+    ]
+
+
+def test_rows_learned_before_are_skipped_with_a_count(folder, whole):
+    applicants(180, 60).to_csv(folder / "april.csv", index=False)
+    assert learn(folder, folder / "april.csv")[:5] == (60, 0, 60, 1, 0)
+    assert learn(folder, folder / "april.csv")[:5] == (60, 60, 0, 0, 0)
+    # A table that has grown begins with what was learned, table after table.
+    assert learn(folder, folder.parent / "jobs.csv")[:5] == (180, 180, 0, 0, 0)
+    applicants(0, 360).to_csv(folder / "grown.csv", index=False)
+    assert learn(folder, folder / "grown.csv")[:5] == (360, 240, 120, 2, 0)
+    assert tiny.lines(folder) == tiny.lines(whole)
+
+
+def test_with_an_id_known_rows_are_skipped_wherever_they_stand(folder, whole):
+    assert learn(folder, applicants(150, 90), id="nr")[:5] == (90, 30, 60, 1, 0)
+    mixed = pd.concat([applicants(240, 70), applicants(200, 30), applicants(240, 70)])
+    assert learn(folder, mixed)[:5] == (170, 100, 60, 1, 10)
+    with pytest.raises(ConfigError, match="expected --id nr as before, got 'pay'"):
+        learn(folder, mixed, id="pay")
+    assert learn(folder, applicants(300, 60))[:5] == (60, 10, 60, 1, 0)
+    assert tiny.lines(folder) == tiny.lines(whole)
+
+
+def test_the_last_learn_can_be_taken_back_once(folder, whole):
+    before = tiny.lines(folder), (folder / "summary.json").read_bytes()
+    learn(folder, applicants(180, 100))
+    undo(folder)
+    assert (tiny.lines(folder), (folder / "summary.json").read_bytes()) == before
+    with pytest.raises(RunError, match=r"found none; only the last one can be taken back"):
+        undo(folder)
+    learn(folder, applicants(180, 100))
+    learn(folder, applicants(280, 80))
+    undo(folder)
+    require_the_same(folder, whole, rounds=4)
+    assert learn(folder, applicants(280, 80))[:5] == (80, 0, 120, 2, 0)
+    require_the_same(folder, whole)
+
+
+def test_a_run_cut_by_time_goes_on_along_the_calendar(tmp_path):
+    days = pd.date_range("2024-01-01", periods=80, freq="D")
+    table = applicants(0, 240).assign(day=np.repeat(days, 3).astype(str))
+    cut = {"every": "20D", "time": "day"}
+    entire = run_on(table, tmp_path / "entire", cut=cut)
+    part = run_on(table[:120], tmp_path / "part", cut=cut)
+    done = learn(part, table[120:200].sample(frac=1, random_state=0))
+    assert done[:5] == (80, 0, 60, 1, 20)  # the newest window may go on
+    assert learn(part, table[200:])[:5] == (40, 0, 0, 0, 60)
+    assert [line["round"] for line in tiny.records(part)][-1] == 3
+    ours, theirs = tiny.records(part), tiny.records(entire)
+    for one, other in zip(ours, theirs, strict=False):
+        assert one["rows"] == other["rows"]
+        assert one["counts"] == other["counts"]
+
+
+def test_a_run_cut_into_tasks_goes_on_with_as_many_rows_a_task(tmp_path, whole):
+    folder = run_on(applicants(0, 180), tmp_path, cut={"tasks": 3})
+    assert learn(folder, applicants(180, 180))[:5] == (180, 0, 180, 3, 0)
+    assert tiny.lines(folder) == tiny.lines(whole)
+
+
+def test_rows_that_cannot_be_learned_change_nothing(folder):
+    def content():
+        return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+
+    before = content()
+    for rows, words in [
+        (applicants(180, 60).drop(columns="pay"), "expected a column 'pay'"),
+        (applicants(180, 60).assign(hired="maybe"), "expected the label 'hired'"),
+        (applicants(180, 61).replace({"hired": {"no": "never"}}), "expected the label 'hired'"),
+    ]:
+        with pytest.raises(DataError, match=words):
+            learn(folder, rows)
+    with pytest.raises(DataError, match="expected an id in every row"):
+        learn(folder, applicants(180, 60).assign(nr=None), id="nr")
+    with locked(folder), pytest.raises(RunError, match="another process is working in"):
+        learn(folder, applicants(180, 60))
+    assert content() == before
+
+
+def test_only_a_finished_run_on_a_table_learns_more(folder, finished):
+    with pytest.raises(RunError, match=r"expected a run on a table in .*, got one on synthetic"):
+        learn(finished, applicants(0, 60))
+    (folder / "summary.json").unlink()
+    with pytest.raises(RunError, match=r"has not finished; continue it first with .*--resume"):
+        learn(folder, applicants(180, 60))
+
+
+def test_the_live_model_is_the_one_that_has_learned_more(folder, whole):
+    learn(folder, applicants(180, 180))
+    ours, theirs = load(folder), load(whole)
+    assert ours.n_rounds_ == theirs.n_rounds_ == 6
+    rows = applicants(0, 50)
+    assert ours.decision_function(rows).tolist() == theirs.decision_function(rows).tolist()
+
+
+def test_a_table_that_has_grown_is_known(tmp_path):
+    folder = run_on(applicants(0, 180), tmp_path, save_predictions=False)
+    path = tmp_path / "jobs.csv"
+    assert new_rows_of_the_table(folder) == (path, 0)
+    applicants(0, 200).to_csv(path, index=False)
+    assert new_rows_of_the_table(folder) == (path, 20)
+    learn(folder, path)
+    assert new_rows_of_the_table(folder) == (path, 0)
+    applicants(60, 200).to_csv(path, index=False)
+    assert new_rows_of_the_table(folder) == (path, None)
+
+
+def test_runs_are_listed_with_what_became_of_them(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "home" / "deep" / "stopped")
+    (tmp_path / "home" / "deep" / "stopped" / "summary.json").unlink()
+    shutil.copytree(folder, tmp_path / "home" / "broken")
+    (tmp_path / "home" / "broken" / "spec.json").write_text("{")
+    listed = {one["name"]: one for one in list_runs(tmp_path / "home")}
+    assert listed.keys() == {"run", "deep/stopped", "broken"}
+    assert (listed["run"]["stream"], listed["run"]["learner"]) == ("jobs.csv", LEARNER)
+    assert (listed["run"]["rounds"], listed["deep/stopped"]["rounds"]) == (3, 3)
+    assert listed["run"]["verdict"] in ("fair", "not fair", "not enough rows to tell")
+    assert listed["deep/stopped"]["verdict"] == "not finished"
+    assert listed["broken"]["verdict"] == "damaged"
+
+
+# Killed at any moment
+
+
+def replayed(folder, tmp_path, monkeypatch):
+    """Learn once; then let every learn be that one again, so that what is at test is the disk."""
+    played, real = [], runner.prequential
+
+    def record(*arguments, **options):
+        for one in real(*arguments, **options):
+            played.append(one._replace(state=jax.device_get(one.state)))
+            yield one
+
+    monkeypatch.setattr(runner, "prequential", record)
+    shutil.copytree(folder, tmp_path / "once")
+    learn(tmp_path / "once", applicants(180, 100))
+
+    def again(*_, after, **__):
+        return (one for one in played if one.round > after)
+
+    monkeypatch.setattr(runner, "prequential", again)
+    return played
+
+
+def test_a_learn_or_undo_that_dies_at_any_call_that_changes_a_file_is_finished_or_never_was(
+    folder, whole, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(runner.INTERVAL, "0")
+    played = replayed(folder, tmp_path, monkeypatch)
+    calls, dies_at = 0, None
+    real = {
+        name: getattr(os, name)
+        for name in ("write", "replace", "rename", "unlink", "mkdir", "ftruncate")
+    }
+
+    def watched(name):
+        def call(*arguments, **options):
+            nonlocal calls
+            calls += 1
+            if dies_at is not None and calls >= dies_at:
+                raise Killed
+            return real[name](*arguments, **options)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(os, name, watched(name))
+    rows = applicants(180, 100)
+
+    def died(act, at):
+        nonlocal calls, dies_at
+        calls, dies_at = 0, at
+        try:
+            act()
+        except Killed:
+            return True
+        finally:
+            dies_at = None
+        return False
+
+    done, at = False, 0
+    while not done:
+        at += 3
+        one = tmp_path / str(at)
+        shutil.copytree(folder, one)
+        done = not died(lambda: learn(one, rows), at)  # noqa: B023
+        assert tiny.lines(one) == tiny.lines(whole, until=4)[: len(tiny.lines(one))]
+        again = learn(one, rows)
+        assert again.known in (0, 100)
+        require_the_same(one, whole, rounds=4)
+        assert again.waiting == 40
+        died(lambda: undo(one), at)  # noqa: B023
+        resume(one)  # whatever comes next finishes it
+        assert tiny.lines(one) == tiny.lines(whole, until=len(tiny.lines(one)) // 2)
+        assert len(tiny.lines(one)) in (6, 8)
+        assert learn(one, rows).known in (0, 100)
+        require_the_same(one, whole, rounds=4)
+        shutil.rmtree(one)
+    assert at > 30
+    assert len(played) == 1
+
+
+def test_a_record_that_was_edited_is_refused(folder):
+    learn(folder, applicants(180, 60))
+    record = json.loads((folder / "learned.json").read_text())
+    record["calls"] = []
+    (folder / "learned.json").write_text(json.dumps(record))
+    with pytest.raises(RunError, match=r"learned.json is not what was written"):
+        learn(folder, applicants(240, 60))
