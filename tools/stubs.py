@@ -9,14 +9,16 @@ import inspect
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import fairsaoml
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.learners.registry import BUILTIN
+from fairsaoml.estimators.classes import RENAMED
+from fairsaoml.learners.registry import BUILTIN, entry
 
 PACKAGE = Path(fairsaoml.__file__).parent
 CLASSES = "from .estimators.sklearn import "  # how lines of `__init__.pyi` begin that are written
@@ -25,14 +27,15 @@ HEADER = """\
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from {home} import {base} as {base}
-
 """
+# There is no such module when the program runs: a class gets its attributes from its constructor.
+ATTRIBUTES = "_attributes"
 
 
 def stubs() -> dict[Path, str]:
     """Return the text of every stub by its path."""
     written = {
+        PACKAGE / "estimators" / f"{ATTRIBUTES}.pyi": stub_of_attributes(),
         PACKAGE / "estimators" / "sklearn.pyi": stub_of(sklearn, sklearn.OnlineClassifier),
         PACKAGE / "estimators" / "river.pyi": stub_of(river, river.RiverClassifier),
         PACKAGE / "__init__.pyi": public_names(),
@@ -40,10 +43,56 @@ def stubs() -> dict[Path, str]:
     return {path: formatted(text, path) for path, text in written.items()}
 
 
+def stub_of_attributes() -> str:
+    """Return a class for each class of settings, with its own settings as attributes."""
+    written: dict[str, str] = {}
+    for cls in (*learner_classes(sklearn), *learner_classes(river)):
+        offered = {field.name for field in cls._parameter_fields.values()}
+        for settings in settings_of(cls):
+            kinds = [kind for kind in settings.__mro__ if is_dataclass(kind)]
+            if offered.issuperset(field.name for kind in kinds for field in fields(kind)):
+                for kind in reversed(kinds):
+                    names = kind.__annotations__
+                    written.setdefault(kind.__name__, attributes(kind, kind.__bases__, names))
+            else:  # it inherits settings that it does not offer
+                written[settings.__name__] = attributes(settings, (), offered)
+    return HEADER + "\n".join(written.values())
+
+
+def settings_of(cls: Any) -> tuple[type, type]:
+    """Return the settings of an estimator's adapter, and of its learner."""
+    return cls._adapter_settings, entry(cls._learner).config
+
+
+def attributes(settings: Any, bases: Iterable[type], names: Container[str]) -> str:
+    """Return a class with those of the settings that have one of the names."""
+    inherited = ", ".join(base.__name__ for base in bases if is_dataclass(base))
+    lines = [f"class {settings.__name__}({inherited}):".replace("()", "")]
+    hints = get_type_hints(settings)
+    for field in fields(settings):
+        if field.name in names:
+            name = RENAMED.get(field.name, field.name)
+            lines += [f"    {name}: {written_type(hints[field.name])}"]
+            lines += quoted(field.metadata["meaning"]) if field.metadata else []
+    return "\n".join([*lines, *(["    ..."] if len(lines) == 1 else []), ""])
+
+
+def written_type(hint: Any) -> str:
+    """Return a type as it is written in a stub."""
+    words = inspect.formatannotation(hint)
+    return words.replace("typing.", "").replace("collections.abc.", "")
+
+
 def stub_of(module: ModuleType, base: type) -> str:
     """Return the stub of a module of estimators: its base class and a class for each learner."""
-    classes = [stub_of_class(cls, base.__name__) for cls in learner_classes(module)]
-    return HEADER.format(home=base.__module__, base=base.__name__) + "\n".join(classes)
+    classes = list(learner_classes(module))
+    used = sorted({one.__name__ for cls in classes for one in settings_of(cls)})
+    imports = [
+        f"from fairsaoml.estimators.{ATTRIBUTES} import {', '.join(used)}",
+        f"from {base.__module__} import {base.__name__} as {base.__name__}",
+    ]
+    stubs = [stub_of_class(cls, base.__name__) for cls in classes]
+    return HEADER + "\n".join([*imports, "", *stubs])
 
 
 def learner_classes(module: ModuleType) -> Iterator[Any]:
@@ -54,17 +103,16 @@ def learner_classes(module: ModuleType) -> Iterator[Any]:
 
 
 def stub_of_class(cls: Any, base: str) -> str:
-    """Return a class with its docstring, its attributes and their meaning, and its constructor."""
+    """Return a class with its docstring, its constructor, and its attributes by inheritance."""
     description = cls.__doc__.partition("\n\n    Parameters")[0].rstrip()
-    lines = [f"class {cls.__name__}({base}):", *quoted(inspect.cleandoc(description)), ""]
-    arguments = []
+    own, learners = (settings.__name__ for settings in settings_of(cls))
+    lines = [f"class {cls.__name__}({own}, {learners}, {base}):"]
+    lines += [*quoted(inspect.cleandoc(description)), "", "    def __init__(self, *,"]
     for name, parameter in inspect.signature(cls).parameters.items():
-        kind = inspect.formatannotation(parameter.annotation)
-        kind = kind.replace("typing.", "").replace("collections.abc.", "")
-        lines += [f"    {name}: {kind}", *quoted(cls._parameter_fields[name].metadata["meaning"])]
-        arguments.append(f"        {name}: {kind} = {parameter.default!r},")
-    constructor = ["    def __init__(self, *,", *arguments, "    ) -> None: ..."]
-    return "\n".join([*lines, *constructor, ""])
+        lines.append(
+            f"        {name}: {written_type(parameter.annotation)} = {parameter.default!r},"
+        )
+    return "\n".join([*lines, "    ) -> None: ...", ""])
 
 
 def quoted(text: str) -> list[str]:
