@@ -24,11 +24,13 @@ STUDIES = "tuning.db"  # all studies of a folder
 
 _PENALTY = Between(0.001, 100.0, log=True)
 _WINDOW = Choice((4, 8, 16, 32))
+_PAST = Choice((None, *_WINDOW.values))
 _REDUCTION: Space = {"window": _WINDOW, "eps": Between(0.001, 0.1, log=True), "C": _PENALTY}
 
 # What a careful user of the library would try; every default of the library is within.
 SPACES: Mapping[str, Space] = {
-    "logistic-refit": {"window": Choice((None, 4, 8, 16, 32)), "C": _PENALTY},
+    "logistic-refit": {"window": _PAST, "C": _PENALTY},
+    "boosted-refit": {"window": _PAST},
     "sgd": {
         "alpha": Between(1e-6, 0.1, log=True),
         "average": Choice((False, True)),

@@ -21,6 +21,7 @@ from fairsaoml.core import intervals
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.evaluate.metrics import add, counts_from_json, figures
 from fairsaoml.report.reading import Domain, read_run
+from fairsaoml.runs.folder import read_spec, write_spec
 from fairsaoml.runs.runner import run
 from paper import plan as paper
 from paper import reproduce, runtime
@@ -46,11 +47,10 @@ def pretend(jobs, played):
     """Folders as if every job had been played; their rounds are those of one run."""
     for job in jobs:
         shutil.copytree(played, job.folder)
-        content = json.loads((played / "spec.json").read_text())
-        spec = job.spec
+        content, spec = read_spec(played), job.spec
         content["learner"] |= {"name": spec.learner, "settings": dict(spec.learner_settings)}
         content["stream"] |= {"name": spec.stream, "settings": dict(spec.stream_settings)}
-        (job.folder / "spec.json").write_text(json.dumps(content | {"seeds": list(spec.seeds)}))
+        write_spec(job.folder, content | {"seeds": list(spec.seeds)})
 
 
 @pytest.fixture(scope="module")

@@ -365,8 +365,14 @@ def spec(learner, **settings):
     return TuningSpec(stream="synthetic", learner=learner, settings=STREAM | kept)
 
 
-@pytest.mark.parametrize("name", registry.LEARNERS.names())
-def test_every_learner_can_be_built_from_numbers_that_come_later(name):
+def test_the_default_learner_has_nothing_to_tune():
+    assert [name for name in registry.LEARNERS.names() if not spec(name).space] == [
+        registry.DEFAULT
+    ]
+
+
+@pytest.mark.parametrize("name", [n for n in registry.LEARNERS.names() if n != registry.DEFAULT])
+def test_every_other_learner_can_be_built_from_numbers_that_come_later(name):
     """No branch in Python may hang on a number that tuning moves."""
     tuned = spec(name, horizon=4, meta_iterations=2)  # little to trace
     excerpt = first_domain(open_stream("synthetic", {"tasks": 2, "rows": 60}), [0])
