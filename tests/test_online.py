@@ -2,7 +2,9 @@
 
 import copy
 import json
+import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -216,3 +218,37 @@ def test_programs_for_less_room_are_dropped_once_they_are_outgrown():
     model.learn(TASKS[1])
     assert len(model.info.weights) == 16
     assert model._programs.step._cache_size() == 1
+
+
+def test_threads_in_one_estimator_learn_one_after_another():
+    task = TASKS[0]
+
+    def learned(workers):
+        model = FairGLCClassifier(random_state=0, model="logistic")
+        with ThreadPoolExecutor(workers) as pool:
+            calls = [
+                pool.submit(model.partial_fit, task.x, task.y, sensitive_features=task.group[:, 0])
+                for _ in range(6)
+            ]
+            for call in calls:
+                call.result()
+        return model
+
+    one, many = learned(1), learned(6)
+    assert many.n_rounds_ == 6  # none was lost, the first call's included
+    assert same(memory(one._online), memory(many._online))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")
+def test_a_fork_after_jax_has_started_is_refused_and_does_not_hang():
+    model = online().learn(TASKS[0])
+    child = os.fork()
+    if not child:
+        try:
+            model.learn(TASKS[1])
+        except RunError as error:
+            os._exit(7 if "forked after JAX had begun to compute" in str(error) else 8)
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

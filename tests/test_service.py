@@ -267,7 +267,7 @@ def test_a_full_disk_is_507_and_decisions_go_on(folder):
 def test_a_second_service_on_a_folder_is_refused(folder):
     with (
         serving(folder),
-        pytest.raises(RunError, match="another process serves"),
+        pytest.raises(RunError, match="another process is working in"),
     ):
         Service(folder, rules())
 

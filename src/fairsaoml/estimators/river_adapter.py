@@ -39,7 +39,7 @@ from fairsaoml.estimators.river_rows import (
     value_or_none,
     values_of,
 )
-from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
 from fairsaoml.streams.table.sensitive import UNNAMED
 
@@ -104,6 +104,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     # Learning
 
+    @one_at_a_time
     def learn_one(self, x: dict, y: Label, *, sensitive_features: Any = None) -> None:
         """Take a row; once a task is full, learn from it.
 
@@ -129,6 +130,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         groups = self._groups_of(x, sensitive_features)
         self._take(names, [values], [value_or_none(y)], tuple(groups), [tuple(groups.values())])
 
+    @one_at_a_time
     def learn_many(self, X: Any, y: Any, *, sensitive_features: Any = None) -> None:
         """Take the rows of a dataframe, exactly as `learn_one` would take each.
 

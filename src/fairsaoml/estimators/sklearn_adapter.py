@@ -23,7 +23,7 @@ from fairsaoml.core.types import RoundInfo, Task
 from fairsaoml.estimators.adapter import Adapter, SharedSettings
 from fairsaoml.estimators.classes import ANYTHING
 from fairsaoml.estimators.coding import Scaling, sensitive_table
-from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
 
 __all__ = ["OnlineClassifier"]
@@ -70,6 +70,7 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
     _how_to_give_groups = "pass sensitive_features=..."
     _adapter_settings = ClassifierSettings
 
+    @one_at_a_time
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> Self:
         """Forget everything and learn from rows in their order, task by task.
 
@@ -103,6 +104,7 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         self._begin(X[parts[0]], _two(unique_labels(y)), table, horizon=tasks)
         return self._learn(X, y, table, parts)
 
+    @one_at_a_time
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, *, sensitive_features: Any = None
     ) -> Self:

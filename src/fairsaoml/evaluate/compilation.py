@@ -5,7 +5,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["cache_folder", "remove_torn", "use_cache"]
+from fairsaoml.core.errors import RunError
+
+__all__ = ["cache_folder", "remove_torn", "require_unforked", "use_cache"]
 
 LOOKED = "looked-through"  # an empty file: its time says which programs are known to be whole
 
@@ -19,9 +21,29 @@ def cache_folder() -> Path:
     return (Path(home) if home else user) / f"jax-{jaxlib.__version__}"
 
 
+_started_in: list[int] = []  # the process that JAX was started in by us
+
+
+def require_unforked() -> None:
+    """Refuse to compute in a fork of a process that has computed: JAX's threads are not in it.
+
+    Raises:
+        RunError: this process was forked after JAX had started; it would wait for ever.
+    """
+    if not _started_in:
+        _started_in.append(os.getpid())
+    if _started_in[0] != os.getpid():
+        raise RunError(
+            "expected a process that was started, got one forked after JAX had begun to compute; "
+            'use multiprocessing.get_context("spawn"), or import and fit in the child alone'
+        )
+
+
 def use_cache() -> None:
     """Keep every compiled program, however small. Called by runs, never at import."""
     import jax
+
+    require_unforked()
 
     folder = cache_folder()
     try:

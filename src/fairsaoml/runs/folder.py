@@ -70,7 +70,8 @@ def _lock(descriptor: int, folder: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise RunError(
-            f"another process is working in {folder}; wait for it, or end it and continue the run"
+            f"another process is working in {folder} (a run, `learn` or `serve`); wait for it, or "
+            "end it first"
         ) from None
     except OSError:
         return  # this file system has no locks

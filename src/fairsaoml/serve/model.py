@@ -20,7 +20,7 @@ from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.predict import encoded_rows, one_seed
 from fairsaoml.runs.runner import load_run
-from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.groups import Protected, Sensitive
@@ -149,6 +149,7 @@ class RunModel:
         x, self.notes_ = encoded_rows(self.stream, rows_table(rows), "the rows")
         return x
 
+    @one_at_a_time
     def partial_fit(self, rows: Any, y: Any = None, *, sensitive_features: Any = None) -> Self:
         """Learn from these rows as one task: one round, in memory only.
 

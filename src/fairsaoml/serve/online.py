@@ -6,8 +6,10 @@ need it. A round learned here is the same as in `fairsaoml run` with the same se
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, Self
+from functools import cached_property, lru_cache, wraps
+from threading import RLock
+from typing import Any, NamedTuple, Self, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -25,7 +27,7 @@ from fairsaoml.core.types import (
     State,
     Task,
 )
-from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.compilation import require_unforked, use_cache
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.evaluate.records import WARNINGS
 from fairsaoml.learners import registry
@@ -34,10 +36,26 @@ from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
 
-__all__ = ["OnlineLearner"]
+__all__ = ["OnlineLearner", "one_at_a_time"]
 
 PROGRAMS_KEPT = 64  # compiled learners: a search over more settings compiles some of them again
 ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the same program
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+_turns: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # a lock each; they are not pickled
+
+
+def one_at_a_time(method: Call) -> Call:
+    """Let the threads that learn in one model do so one after another."""
+
+    @wraps(method)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        turn = _turns.get(self) or _turns.setdefault(self, RLock())
+        with turn:
+            return method(self, *arguments, **options)
+
+    return cast(Call, call)
 
 
 class Programs(NamedTuple):
@@ -119,6 +137,7 @@ class OnlineLearner(Saveable):
         flags = {} if self.info is None else self.info.flags
         return tuple(words for flag, words in WARNINGS.items() if flags.get(flag))
 
+    @one_at_a_time
     def learn(self, task: Task) -> Self:
         """Learn from all rows of a task at once: one round.
 
@@ -138,10 +157,11 @@ class OnlineLearner(Saveable):
         DataError
             Where the rows do not fit the schema; nothing is learned then.
         """
+        require_unforked()
         round = self.round + 1
         task = checked(task, self.schema, round)
         for words in task.warnings:
-            warnings.warn(words, stacklevel=2)
+            warnings.warn(words, stacklevel=3)
         state = self._programs.learner.grow(self._state, round)
         if state is not self._state:
             self._programs.outgrown()
@@ -175,6 +195,7 @@ class OnlineLearner(Saveable):
 
     def scored(self, x: Any, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores and the margins of rows."""
+        require_unforked()
         scores, margins = self._in_parts(self._programs.scores, x, group)
         return scores, margins
 

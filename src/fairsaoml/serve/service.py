@@ -5,10 +5,10 @@ another one learns (`learn_next`). A request never waits for a round. What is re
 """
 
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import tidy
-from fairsaoml.runs.runner import read_spec
+from fairsaoml.runs.folder import locked, read_spec
 from fairsaoml.serve.alarms import Alarm, Alarms
 from fairsaoml.serve.deciding import Answer, Deciding
 from fairsaoml.serve.labelling import Labelling
@@ -61,11 +61,13 @@ class Service:
         self.folder = folder / FOLDER
         self._clock, self._webhook = clock, webhook
         self.on_event: Callable[[], None] = lambda: None  # something was committed
-        self._owned = _own(self.folder)
+        self._owned = ExitStack()
+        self._owned.enter_context(locked(folder))  # neither `learn` nor another service meanwhile
+        self.folder.mkdir(exist_ok=True)
         try:
             self.store = Store(self.folder / STORE)
         except RunError as problem:
-            os.close(self._owned)
+            self._owned.close()
             raise RunError(
                 f"{problem}; the model that was saved last is in {self.folder / MODEL}: "
                 f"`fairsaoml.load` reads it, and without the store it goes on from there"
@@ -93,7 +95,7 @@ class Service:
             self.live.decide(np.zeros((1, len(schema.features)), np.float32))  # compiled
         except BaseException:
             self.store.close()
-            os.close(self._owned)
+            self._owned.close()
             raise
         self.saved_round = self.live.round
         self._tidy_at = 0.0
@@ -226,23 +228,7 @@ class Service:
         with self._lock:
             self._reading.close()
             self.store.close()
-            os.close(self._owned)
-
-
-def _own(folder: Path) -> int:
-    """Lock a folder until the descriptor that is returned is closed, be it by a kill."""
-    import fcntl
-
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise RunError(
-            f"another process serves {folder.parent}; stop it first, or serve another folder"
-        ) from None
-    return descriptor
+            self._owned.close()
 
 
 def read_rows(models: LiveModel, rows: Sequence[TakenRow]) -> tuple[Task, np.ndarray]:
