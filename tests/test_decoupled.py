@@ -112,7 +112,7 @@ def test_the_multipliers_reach_the_dual_s_minimum():
 @pytest.mark.parametrize("ratio", [0.8, 0.95])
 def test_the_rule_keeps_the_ratio_on_its_sample(ratio):
     rule, given, group = solved(ratio=ratio)
-    decided = np.asarray(fair_rule.margins(rule, given["chance"], given["joint"])) > 0
+    decided = np.asarray(fair_rule.margins(rule, given["chance"], given["joint"], 0.0)) > 0
     blind = np.asarray(given["chance"]) > 0.5
 
     def worst(decisions):
@@ -130,7 +130,31 @@ def test_without_a_notion_the_rule_is_the_threshold():
     layout = fair_rule.layout_of([], [2])
     rule = fair_rule.new_rule(layout)
     chance = jnp.array([0.2, 0.6])
-    assert (fair_rule.margins(rule, chance, jnp.zeros((2, 0))) > 0).tolist() == [False, True]
+    margins = fair_rule.margins(rule, chance, jnp.zeros((2, 0)), jnp.array([4.0, -4.0]))
+    assert (margins > 0).tolist() == [False, True]  # whatever their lots
+
+
+def test_a_lot_is_a_row_s_own_and_even():
+    """Of rows with few distinct values too; where fairness adds nothing, it counts for nothing."""
+    random = np.random.default_rng(0)
+    x = (random.random((20_000, 14)) > 0.5).astype(np.float32)
+    lots = np.asarray(jax.jit(fair_rule.lots)(x))
+    assert np.allclose(lots, fair_rule.lots(jnp.asarray(np.where(x == 0, -0.0, x))), atol=1e-5)
+    part = 1 / (1 + np.exp(-lots))
+    assert np.abs(np.histogram(part, 10, (0, 1))[0] / 20_000 - 0.1).max() < 0.01
+    assert np.abs([np.corrcoef(part, column)[0, 1] for column in x.T]).max() < 0.03
+
+
+def test_where_fairness_outweighs_the_probability_lots_decide_a_share():
+    """Rows on the threshold itself: as many are taken as the smooth rule of the dual takes."""
+    layout = fair_rule.layout_of([{"dp": None}], [2])
+    rule = fair_rule.new_rule(layout)._replace(coefficient=jnp.array([-0.29, 0.0]))
+    x = np.random.default_rng(0).normal(size=(5000, 3)).astype(np.float32)
+    joint = jnp.tile(jnp.array([[1.0, 0.0]]), (5000, 1))
+    chance = jnp.full(5000, 0.8)  # a margin of .3 - .29
+    margins = np.asarray(fair_rule.margins(rule, chance, joint, fair_rule.lots(x)))
+    expected = 1 / (1 + np.exp(-0.01 * fair_rule.SHARPNESS[-1]))
+    assert (margins > 0).mean() == pytest.approx(expected, abs=0.02)
 
 
 def test_a_sample_keeps_the_newest_rows_and_thins_large_tasks():

@@ -30,7 +30,18 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core.logistic_experts import softplus
 
-__all__ = ["Layout", "Rate", "Rule", "feedback", "layout_of", "margins", "new_rule", "solve"]
+__all__ = [
+    "Layout",
+    "Rate",
+    "Rule",
+    "added_by_rate",
+    "feedback",
+    "layout_of",
+    "lots",
+    "margins",
+    "new_rule",
+    "solve",
+]
 
 SHARPNESS = (6.0, 18.0, 48.0, 48.0)  # of the decision in the dual, stage by stage
 ROUNDING = (0.3, 0.1, 0.03, 0.01)  # of |lambda| at zero, stage by stage
@@ -38,6 +49,8 @@ NEWTON_STEPS = 4  # a stage
 STEP_SIZES = (1.0, 0.5, 0.25, 0.1, 0.02, 0.0)  # the best of these is taken
 RIDGE, RIDGE_ROWS = 1e-3, 1000.0  # on multipliers; doubled for a group of so many rows
 LARGEST_MULTIPLIER = 30.0
+SMALLEST_ADDED = 0.1  # to a margin: where fairness adds less, lots count accordingly less
+UNLIKELY = 0.01  # lots are cut at this quantile
 FEWEST_ROWS = 8.0  # effective rows without which a group is in no constraint
 SAY_ROWS = 30.0  # n / (n + this): a group's say in the centre of its block
 GAP_SCALE = 0.1  # size of measured gaps, relative to the rate, that are worth believing
@@ -151,9 +164,45 @@ def new_rule(layout: Layout) -> Rule:
     )
 
 
-def margins(rule: Rule, chance: PerRow, joint: Float[Array, "row rate"]) -> PerRow:
-    """(eta - t) / spread + sum c U: > 0 is decided positive."""
-    return (chance - rule.threshold) / rule.spread + joint @ rule.coefficient
+def margins(
+    rule: Rule, chance: PerRow, joint: Float[Array, "row rate"], lot: PerRow | float
+) -> PerRow:
+    """(eta - t) / spread + what fairness adds: > 0 is decided positive."""
+    added = added_by_rate(rule, joint, lot).sum(1)
+    return (chance - rule.threshold) / rule.spread + added
+
+
+def added_by_rate(
+    rule: Rule, joint: Float[Array, "row rate"], lot: PerRow | float
+) -> Float[Array, "row rate"]:
+    """c U of each rate, by a row's lot a little more or less.
+
+    Where fairness outweighs all that the probability says, many rows are within a hair's breadth of
+    the threshold, and the fair rule decides a share of them: no threshold could. The lot decides
+    which. It is that of `lots`, in the dual's own width, and 0 where nobody's lot is asked.
+    """
+    parts = joint * rule.coefficient
+    added = parts.sum(1, keepdims=True)
+    size = jnp.maximum(jnp.abs(added), SMALLEST_ADDED)
+    drawn = jnp.asarray(lot, jnp.float32).reshape(-1, 1) / SHARPNESS[-1]
+    return parts * (1 + jnp.sign(added) * drawn / size)
+
+
+def lots(x: Float[Array, "row feature"]) -> PerRow:
+    """A logistic number for each row, made from its features: the same row has the same lot."""
+    bits = jax.lax.bitcast_convert_type(jnp.where(x == 0, 0.0, x), jnp.uint32)  # -0 is 0
+    column = _mixed(jnp.arange(1, x.shape[1] + 1, dtype=jnp.uint32))
+    hashed = _mixed(_mixed(bits ^ column).sum(1, dtype=jnp.uint32))
+    part = (hashed >> 8).astype(jnp.float32) / 2.0**24
+    part = jnp.clip(part, UNLIKELY, 1 - UNLIKELY)
+    return jnp.log(part) - jnp.log1p(-part)
+
+
+def _mixed(bits: Array) -> Array:
+    """Bits of which each depends on all (Wellons' lowbias32)."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        bits = (bits ^ (bits >> shift)) * jnp.uint32(factor)
+    return bits ^ (bits >> 16)
 
 
 def members(
@@ -375,7 +424,7 @@ def _multipliers(
     accuracy = (chance - rule.threshold) / rule.spread
     lean = sample.modelled - sample.modelled_centre
     scale = active / (jnp.sqrt(row @ lean**2) + 1e-3)
-    decided = jax.nn.sigmoid(SHARPNESS[-1] * margins(rule, chance, joint))
+    decided = jax.nn.sigmoid(SHARPNESS[-1] * margins(rule, chance, joint, 0.0))
     width = _aim(layout, rule, sample, row * decided, ratio)
     ridge = RIDGE * (1 + RIDGE_ROWS / jnp.maximum(sample.rows, 1.0))
 
@@ -451,7 +500,7 @@ def _exclude(
     One is left out where it costs too much accuracy beyond those before it, or makes nearly all
     decisions alike; with it go all that come after.
     """
-    decided = (distances > 0).astype(jnp.float32)
+    decided = jax.nn.sigmoid(SHARPNESS[-1] * distances)
     share = decided @ row
     alike = jnp.maximum(share, 1 - share)
     value = jax.vmap(lambda one: _value(one, row, y, threshold, decision))(decided)
@@ -471,7 +520,7 @@ def _value(
 ) -> Float[Array, ""]:
     """Accuracy of decisions as asked for: plain, balanced, or at a threshold's costs."""
     if decision == "accuracy":
-        return row @ (decided == y).astype(jnp.float32)
+        return row @ (decided * y + (1 - decided) * (1 - y))
     if decision == "balanced":
         ones, zeros = row * y, row * (1 - y)
         found = (ones @ decided) / jnp.maximum(ones.sum(), 1e-3)

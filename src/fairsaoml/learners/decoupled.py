@@ -86,7 +86,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         return chances(layout, levels, heads, x, group if config.aware else None)
 
     def margins(state: State, x: Rows, group: Groups = None) -> PerRow:
-        return fair_rule.margins(state.rule, *chances_of(state.heads, x, group))
+        return fair_rule.margins(state.rule, *chances_of(state.heads, x, group), fair_rule.lots(x))
 
     def plain_margins(state: State, x: Rows) -> PerRow:
         return heads_.probabilities(state.heads, x)[:, 0] - state.rule.threshold
@@ -94,7 +94,8 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
         chance, joint = chances_of(state.heads, x, group)
         rule = state.rule
-        moved = -rule.spread * by_constraint(problem, layout, (joint * rule.coefficient).T)
+        added = fair_rule.added_by_rate(rule, joint, fair_rule.lots(x))
+        moved = -rule.spread * by_constraint(problem, layout, added.T)
         return Explanation(
             probability=chance,
             plain_threshold=rule.threshold,
