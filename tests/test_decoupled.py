@@ -300,3 +300,12 @@ def test_settings_of_before_that_did_nothing_are_read_and_not_offered():
     old = {"hidden": [40, 40], "model": "logistic", "tolerance": 0.1, "radius": None, "ratio": 0.8}
     assert entry.config.from_dict(old) == entry.config(ratio=0.8)
     assert set(entry.settings) == {"constraints", "decision", "ratio", "aware"}
+
+
+def test_a_notion_that_excludes_the_first_is_left_out_and_decisions_stay_apart():
+    """Base rates far apart: no informative rule has both demographic parity and equalized odds."""
+    batches = [people(t, rows=256, gap=4.0) for t in range(12)]
+    shown = prequential_run(batches, constraints="dp+eo")
+    last = np.concatenate([one[0] for one in shown[6:]])
+    assert 0.2 < last.mean() < 0.8
+    assert all(bool(one[2].flags["excluded"]) for one in shown[6:])

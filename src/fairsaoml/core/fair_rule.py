@@ -55,7 +55,7 @@ FEWEST_ROWS = 8.0  # effective rows without which a group is in no constraint
 SAY_ROWS = 30.0  # n / (n + this): a group's say in the centre of its block
 GAP_SCALE = 0.1  # size of measured gaps, relative to the rate, that are worth believing
 LARGEST_CORRECTION = 0.5
-SAFETY = 0.5  # aim inside what was asked by so many standard errors of what will be shown
+SAFETY = 0.6  # aim inside what was asked by so many standard errors of what will be shown
 SHOWN_ROUNDS = 10.0  # rounds that people look at together
 SMALLEST_AIM = 0.1  # of what was asked
 DRIFT, DOUBT, LEAK = 0.01, 0.02, 0.98  # the filter's: standard deviation a round, at first; memory
@@ -63,8 +63,8 @@ SURPRISE = 3.0  # standard deviations beyond which an innovation is clipped
 PRIOR_MEMORY = 0.9  # of base rates and rows a round
 FULL_ROUND = 100.0  # rows; a smaller task counts accordingly less
 SMALLEST_RATE = 0.02
-COSTLY, AFFORDABLE = 0.05, 0.025  # accuracy lost to a further notion: it is left out, taken back
-ALIKE = 0.95  # share of rows with the same decision at which a further notion is left out
+COSTLY, CHEAP = 0.05, 0.01  # accuracy lost to a further notion: it is left out, never left out
+ALIKE, MOSTLY_ALIKE = 0.95, 0.9  # share of rows with the same decision: left out; if it grew so
 COST_MEMORY = 0.8
 
 PerRate = Float[Array, "rate"]
@@ -497,18 +497,23 @@ def _exclude(
 ) -> tuple[Rule, Int[Array, ""]]:
     """Which notions of lower priority are left out, and the last one that is kept.
 
-    One is left out where it costs too much accuracy beyond those before it, or makes nearly all
-    decisions alike; with it go all that come after.
+    One is left out where it costs too much accuracy beyond the first (COSTLY, or half of what the
+    first has beyond the best constant decision), or makes nearly all decisions alike; with it go
+    all that come after.
     """
     decided = jax.nn.sigmoid(SHARPNESS[-1] * distances)
     share = decided @ row
     alike = jnp.maximum(share, 1 - share)
-    value = jax.vmap(lambda one: _value(one, row, y, threshold, decision))(decided)
+    worth = jax.vmap(lambda one: _value(one, row, y, threshold, decision))
+    value = worth(decided)
     memory = jnp.where(rule.solved, COST_MEMORY, 0.0)
     cost = memory * rule.cost + (1 - memory) * (value[0] - value)
-    constant = ((alike >= ALIKE) & (alike[0] < ALIKE)).astype(jnp.float32)
+    drifts = (alike >= MOSTLY_ALIKE) & (1 - alike < 0.5 * (1 - alike[0]))
+    constant = (((alike >= ALIKE) & (alike[0] < ALIKE)) | drifts).astype(jnp.float32)
     same = memory * rule.alike + (1 - memory) * constant
-    limit = jnp.where(rule.excluded, AFFORDABLE, COSTLY)
+    everybody = jnp.stack([jnp.zeros_like(y), jnp.ones_like(y)])
+    informed = value[0] - worth(everybody).max()
+    limit = jnp.clip(0.5 * informed, CHEAP, COSTLY) * jnp.where(rule.excluded, 0.5, 1.0)
     excluded = ((cost > limit) | (same > 0.5)).at[0].set(False)
     excluded = jnp.cumsum(excluded) > 0
     last = jnp.maximum((~excluded).sum() - 1, 0)
