@@ -5,8 +5,9 @@ nothing was asked for, demographic parity and equalized odds are judged by the 8
 
 A notion is judged on the latest windows of ten rounds: as many as it takes for equal treatment to
 be told from the ratio asked for, by the number of rows alone, or all after the first tenth of the
-rounds. A group that is too small for that is shown with its interval and left out, unless it is
-surely below the ratio. Rows whose group is unknown are counted and compared with nobody.
+rounds. A group whose rows could not even tell it from the 80 % rule is shown with its interval and
+left out, unless it is surely below the ratio. Rows whose group is unknown are counted and compared
+with nobody.
 """
 
 import math
@@ -157,7 +158,7 @@ def compared(
 ) -> Comparison:
     """Compare groups by a notion over windows; gaps in opposite directions do not cancel."""
     rates = NOTIONS[notion].rates
-    each = 1 - (1 - level) / max(math.comb(len(groups), 2) * len(rates), 1)
+    each = _each(groups, notion, level)
     pairs = []
     for one, other in combinations(groups, 2):
         for rate in rates:
@@ -194,9 +195,10 @@ def _notion(
     """One notion of one attribute: the comparison of the groups large enough, and its answer."""
     names = list(dict.fromkeys(name for window in groups for name in window))
     total = {name: summed(w.get(name, Counts()) for w in groups) for name in names}
+    each = _each(names, key)
     left_out = {}
     for name in names:
-        if not _enough(groups, name, key, asked.ratio):
+        if not _enough(groups, name, key, min(asked.ratio, RULE), each):
             rest = summed(total[other] for other in names if other != name)
             own = compared([{name: total[name], "": rest}], key, [name, ""])
             if answer_of(own.ratio, own.interval, asked.ratio) != "not fair":
@@ -208,8 +210,11 @@ def _notion(
         kept, left_out, chosen = names, {}, len(groups)
         found = compared([total], key, kept)
     else:
-        enough = (n for n in counts if all(_enough(groups[-n:], g, key, asked.ratio) for g in kept))
-        chosen = next(enough, len(groups))
+        each = _each(kept, key)
+        sizes = (
+            n for n in counts if all(_enough(groups[-n:], g, key, asked.ratio, each) for g in kept)
+        )
+        chosen = next(sizes, len(groups))
         found = compared(groups[-chosen:], key, kept)
     by_window = [compared([window], key, kept) for window in groups]
     answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in by_window]
@@ -235,11 +240,16 @@ def _notion(
     }
 
 
-def _enough(windows: Sequence[Groups], group: str, key: str, ratio: float) -> bool:
-    """Whether a group's rows could show that it is treated as the others are, were it so."""
-    rates = NOTIONS[key].rates
-    z = NormalDist().inv_cdf(1 - (1 - LEVEL) / 2 / len(rates))
-    for rate in rates:
+def _each(groups: Sequence[str], notion: str, level: float = LEVEL) -> float:
+    """The level of each comparison at which all hold together (Bonferroni)."""
+    comparisons = math.comb(len(groups), 2) * len(NOTIONS[notion].rates)
+    return 1 - (1 - level) / max(comparisons, 1)
+
+
+def _enough(windows: Sequence[Groups], group: str, key: str, ratio: float, level: float) -> bool:
+    """Whether a group's rows could tell equal treatment from the ratio, were it so treated."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    for rate in NOTIONS[key].rates:
         own = _pooled(windows, group, rate)
         rest = [_pooled(windows, name, rate) for name in windows[-1] if name != group]
         others = sum(share.whole for share in rest)
