@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
-from fairsaoml.evaluate.shares import RATES, Counts, Rate, incomparable, summed
+from fairsaoml.evaluate.shares import APART, RATES, UNSEEN, Counts, Rate, incomparable, summed
 
 __all__ = [
     "APART",
@@ -29,8 +29,6 @@ __all__ = [
     "figures",
 ]
 
-UNSEEN = "not known"  # where rows of no group, or of one never declared, are counted
-APART = (UNSEEN, "unseen")  # the same in journals of older runs
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
 
 # What stands in every round, mean and pool. Ratios: 1 is fair; dp_difference: 0 is fair.

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from fairsaoml.core.types import Schema, State, Task
+from fairsaoml.evaluate.chances import chances_by_group
 from fairsaoml.evaluate.metrics import count, counts_to_json, figures
 from fairsaoml.evaluate.round import Outcome
 
@@ -85,6 +86,7 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
         "dual": [float(value) for value in info.dual],
         "weights": [float(value) for value in info.weights[info.present]],
         "awake": [int(level) for level in np.flatnonzero(info.awake)],
+        "chances": chances_by_group(one.scores[:rows], task.y, task.group, schema.attributes),
         "warnings": [*task.warnings, *raised],
         "adapted": {
             **tally(task.y[held], adapted[held], task.group[held], schema),

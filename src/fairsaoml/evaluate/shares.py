@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from fairsaoml.evaluate.confidence import Share
 
 __all__ = [
+    "APART",
     "METRICS",
     "ODDS",
     "RATES",
+    "UNSEEN",
     "Counts",
     "Rate",
     "incomparable",
@@ -21,6 +23,9 @@ __all__ = [
     "metric_of",
     "summed",
 ]
+
+UNSEEN = "not known"  # where rows of no group, or of one never declared, are counted
+APART = (UNSEEN, "unseen")  # the same in journals of older runs
 
 
 class Counts(NamedTuple):

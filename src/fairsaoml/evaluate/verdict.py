@@ -18,14 +18,23 @@ from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.confidence import Interval, Share, typical_ratio
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.evaluate.shares import ODDS, RATES, Counts, summed
+from fairsaoml.evaluate.shares import APART, ODDS, RATES, Counts, summed
 from fairsaoml.evaluate.windows import Line, windows_of
 
-__all__ = ["ANSWERS", "NOTIONS", "Asked", "Comparison", "answer_of", "compared", "judge", "since"]
+__all__ = [
+    "ANSWERS",
+    "NOTIONS",
+    "WARM_UP",
+    "Asked",
+    "Comparison",
+    "answer_of",
+    "compared",
+    "judge",
+    "mean_counts",
+]
 
 LEVEL = 0.95
 WARM_UP = 0.1  # of the rounds are for learning and are not judged
-UNKNOWN = "unseen"  # as in `evaluate.metrics`, repeated here to avoid loading NumPy
 
 ANSWERS = {  # the worst first
     "not fair": "not fair",
@@ -128,9 +137,9 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
     windows = windows_of(line for line in every if line["round"] >= first)
     attributes = {}
     for name in dict.fromkeys(name for line in every for name in line["counts"]):
-        total = _mean_counts(every, name)
-        groups = [_mean_counts(window, name) for window in windows]
-        known = [{g: c for g, c in window.items() if g != UNKNOWN} for window in groups]
+        total = mean_counts(every, name)
+        groups = [mean_counts(window, name) for window in windows]
+        known = [{g: c for g, c in window.items() if g not in APART} for window in groups]
         notions = {
             key: {"asked": key in asked.notions, **_notion(windows, known, key, asked)}
             for key in NOTIONS
@@ -140,7 +149,7 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
             "answer": answer,
             "sentence": _sentence(name, answer, {key: notions[key] for key in asked.judged}, asked),
             "rows": round(sum(counts.rows for counts in total.values())),
-            "unknown_rows": round(total.get(UNKNOWN, Counts()).rows),
+            "unknown_rows": round(sum(total[g].rows for g in APART if g in total)),
             "notions": notions,
         }
     answers = {name: entry["answer"] for name, entry in attributes.items()}
@@ -179,10 +188,10 @@ def compared(
     )
 
 
-def since(answers: Sequence[str]) -> int:
+def _since(answers: Sequence[str]) -> int:
     """Return the place since which windows have not been, or have been, surely unfair.
 
-    >>> since(["fair", "not fair", "too few", "fair"]), since(["fair", "not fair", "not fair"])
+    >>> _since(["fair", "not fair", "too few", "fair"]), _since(["fair", "not fair", "not fair"])
     (2, 1)
     """
     unfair = [answer == "not fair" for answer in answers]
@@ -223,7 +232,7 @@ def _notion(
         answers[-chosen:] = [answer] * chosen
     worse, better = (found.lower, found.higher) if asked.favourable else (found.higher, found.lower)
     shares = {g: _pooled(groups[-chosen:], g, found.rate) for g in kept}
-    begun = windows[since(answers)][0]
+    begun = windows[_since(answers)][0]
     return {
         "answer": answer,
         "ratio": found.ratio,
@@ -293,15 +302,16 @@ def _sentence(
     return f"{words[0].upper()}{words[1:]} by {attribute}: {' and '.join(said)}; {goal}."
 
 
-def _mean_counts(window: Sequence[Line], attribute: str) -> dict[str, Counts]:
+def mean_counts(window: Iterable[Line], attribute: str) -> dict[str, Counts]:
     """The window's counts by group, as one seed has them on average: seeds may share their rows."""
-    seeds = len({line["seed"] for line in window})
+    seeds = set()
     by_group: dict[str, list[Counts]] = {}
     for line in window:
+        seeds.add(line["seed"])
         for group, six in (line["counts"].get(attribute) or {}).items():
             by_group.setdefault(group, []).append(Counts(**six))
     # Shares need no whole numbers.
-    return {g: Counts(*(n / seeds for n in summed(six))) for g, six in by_group.items()}  # type: ignore[arg-type]
+    return {g: Counts(*(n / len(seeds) for n in summed(six))) for g, six in by_group.items()}  # type: ignore[arg-type]
 
 
 def _share(window: Groups, group: str, rate: str) -> Share:

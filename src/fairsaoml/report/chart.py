@@ -4,12 +4,12 @@ A `Chart` is drawn once for each width it is read at. Its panels keep the values
 so that a page can show them under the pointer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.reading import Domain, Series
+from fairsaoml.report.reading import UNNAMED, Domain, Series
 from fairsaoml.report.svg import (
     BOLD,
     LETTER,
@@ -28,6 +28,7 @@ LEFT, RIGHT = 40.0, 12.0
 LABELS = 260.0  # the most room for the curves' names on the right
 TITLE, BETWEEN = 27.0, 15.0  # above each panel, below each panel
 DOMAINS, AXIS = 26.0, 34.0  # the strip of names on top, the rounds below
+TITLE_LETTER = 8.0  # the width of a letter of a panel's title, generously
 TICK_ROOM = 90.0  # between the rounds that are written on the axis, about
 
 
@@ -60,6 +61,8 @@ class Chart:
     xs: Sequence[float]
     domains: Sequence[Domain]
     panels: Sequence[Panel]
+    labels: Sequence[str]  # what the pointer calls each position
+    days: Mapping[int, str]  # the first day of each round, where there are times
     name_ends: bool = False  # write each curve's name at its right end, where there is room
 
     def draw(self, width: float, name_ends: bool = False, alone: str | None = None) -> Markup:
@@ -86,7 +89,7 @@ class Chart:
                 parts.append(_end_names(panel, frame))
         bottom = frames[-1].bottom
         parts.append(_changes(self.domains, frames))
-        parts.append(_rounds(frames[-1]))
+        parts.append(_rounds(frames[-1], self.days))
         return drawing(
             width,
             bottom + AXIS,
@@ -109,6 +112,7 @@ class Chart:
         """Return what the pointer shows: for each panel its curves, by position on the axis."""
         return {
             "rounds": list(self.xs),
+            "labels": list(self.labels),
             "panels": [
                 {
                     "title": panel.title,
@@ -132,7 +136,7 @@ class Chart:
 
 def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
     parts = [text(0, frame.top - 12, panel.title, "title")]
-    taken = (len(panel.title) + 2) * LETTER * BOLD
+    taken = (len(panel.title) + 2) * TITLE_LETTER
     if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
         parts.append(text(taken, frame.top - 12, panel.note, "note"))
     for value, words in panel.y_ticks:
@@ -155,6 +159,8 @@ def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
                 element("line", x1=x, x2=x, y1=top, y2=bottom, class_="change")
                 for top, bottom in edges
             ]
+        if domain.name == UNNAMED:
+            continue
         name = shorten(domain.name, room - 10)
         if len(name) > 2 or name == domain.name:
             whole = [] if name == domain.name else [element("title", domain.name)]
@@ -162,17 +168,22 @@ def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
     return join(*parts)
 
 
-def _rounds(frame: Frame) -> Markup:
+def _rounds(frame: Frame, days: Mapping[int, str]) -> Markup:
+    """The axis: the rounds' first days where there are times, else their numbers."""
     low, high = frame.x_range
-    about = max(int(frame.width / TICK_ROOM), 4)
+    about = max(int(frame.width / TICK_ROOM), 2 if days else 4)
     inside = [value for value in ticks(low, high, about) if value == int(value) and value >= 1]
     if high - low <= 3:
         inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
+    if days:
+        inside = [value for value in inside if frame.x(value) < frame.right - TICK_ROOM / 4]
     marks = [
-        text(frame.x(value), frame.bottom + 16, f"{value:g}", anchor="middle") for value in inside
+        text(frame.x(x), frame.bottom + 16, days.get(int(x), f"{x:g}"), anchor="middle")
+        for x in inside
     ]
     middle = (frame.left + frame.right) / 2
-    return join(*marks, text(middle, frame.bottom + 31, "round", "note", "middle"))
+    words = "first day of the round" if days else "round"
+    return join(*marks, text(middle, frame.bottom + 31, words, "note", "middle"))
 
 
 def _end_names(panel: Panel, frame: Frame) -> Markup:

@@ -2,26 +2,37 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.rule import RULE
+from fairsaoml.evaluate.verdict import NOTIONS
 from fairsaoml.report.chart import Chart, Curve, Panel
 from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.reading import Domain, Line, Run, binned, series
-from fairsaoml.report.svg import Frame, Values, band, extent, hline, line, text, ticks
-from fairsaoml.report.words import count
+from fairsaoml.report.pooling import pooled_bins, ratios
+from fairsaoml.report.reading import Domain, Line, Run, attributes_of, binned, day, series
+from fairsaoml.report.svg import Frame, Values, band, extent, hline, line, text, tick_words, ticks
+from fairsaoml.report.words import count, sentence
 
-__all__ = ["STYLES", "Reach", "inside", "part", "progress", "style"]
+__all__ = [
+    "STYLES",
+    "Reach",
+    "inside",
+    "interval_axis",
+    "interval_bar",
+    "part",
+    "progress",
+    "style",
+]
 
-DP_NOTE = "selection rates, lowest ÷ highest group; bold line: the 80 % rule"
-EO_NOTE = "the same of true and of false positive rates, the worse of the two"
-STYLES = 8  # so many runs have a colour and a dash of their own in chart.css
+STYLES = 12  # so many runs have a colour and a dash of their own in chart.css
+PARTS = 8  # and so many constraints
 RAMP = 8  # steps from the shortest interval's colour to the longest's
 
 TALL, MIDDLE, LOW = 170.0, 130.0, 84.0  # heights of panels, by how much there is to see
 WAKE_ROW = 13.0  # the height of a level in the strip of awake levels
 LABEL_ROOM = 9.0  # to either side of a label inside an area
 SMALLEST_LABEL = 13.0  # an area thinner than this is not labelled inside
+BAR_FRAME = (12.0, 2.0, 196.0, 18.0)  # of an interval's bar: left, top, width, height
 HEADROOM = 0.06  # of the values' reach, kept free above and below them
 
 
@@ -49,76 +60,108 @@ class Reach(NamedTuple):
 
 
 def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Chart:
-    """Return the chart of DP, EO and accuracy by round, the runs overlaid.
+    """Return the chart of the ratios and of accuracy over time, the runs overlaid.
 
     Args:
         runs: of one stream.
         best: the best possible figures by domain, where they are known.
     """
-    bins = binned(sorted({round for run in runs for round in run.rounds}))
+    bins = pooled_bins(runs)
     xs = [sum(rounds) / len(rounds) for rounds in bins]
-    domains = max((run.domains for run in runs), key=lambda domains: domains[-1].last)
-
-    def curves(key: str) -> list[Curve]:
-        return [
-            Curve(run.name, style(i), series(run, lambda line: line.get(key), bins))
-            for i, run in enumerate(runs)
-        ]
+    longest = max(runs, key=lambda run: run.rounds[-1])
+    alone = len(runs) == 1
 
     def overlaid(frame: Frame, curves: Sequence[Curve]) -> Markup:
         bands = [band(frame, xs, c.values.low, c.values.high, f"band {c.style}") for c in curves]
         return join(*bands, *(line(frame, xs, c.values.mean, c.style) for c in curves))
 
-    def ratio(title: str, note: str, key: str) -> Panel:
-        ratios = curves(key)
-
-        def marks(frame: Frame) -> Markup:
-            return join(hline(frame, RULE, "rule"), overlaid(frame, ratios))
-
+    def panel(
+        title: str,
+        notes: Sequence[str],
+        height: float,
+        curves: Sequence[Curve],
+        more: Callable[[Frame], Markup],
+        least: Sequence[float] = (),
+    ) -> Panel:
+        values = [value for c in curves for band in c.values for value in band]
+        low, high = _tenths(extent([*values, *least]) or (0.5, 1.0))
+        begins = [f"the axis begins at {low:.1f}"] if low > 0 else []
         return Panel(
             title=title,
-            note=note,
-            height=TALL,
-            y_range=(0, 1),
-            y_ticks=[(value, f"{value:.1f}") for value in ticks(0, 1, 5)],
-            marks=marks,
-            curves=ratios,
+            note="; ".join([*notes, *begins]),
+            height=height,
+            y_range=(low, high),
+            y_ticks=tick_words(ticks(low, high, 4)),
+            marks=lambda frame: join(more(frame), overlaid(frame, curves)),
+            curves=curves,
         )
 
-    accuracy = curves("accuracy")
-    known = [best[domain.name] for domain in domains if domain.name in best]
-    reach = extent(
-        [value for c in accuracy for value in (*c.values.low, *c.values.high)]
-        + [entry.get(key) for entry in known for key in ("accuracy", "fair_accuracy")]
-    )
-    low, high = _tenths(reach or (0.5, 1.0))
-    remarks = [f"the axis begins at {low:.1f}"] if low > 0 else []
-    if known:
+    def ratio_panel(attribute: str, notion: str) -> Panel:
+        asking = {run.asked.ratio for run in runs if notion in run.asked.judged}
+        asked = any(notion in run.asked.notions for run in runs)
+        curves = [
+            Curve(run.name, style(i), ratios(run, attribute, notion, bins, alone))
+            for i, run in enumerate(runs)
+        ]
+        lines = sorted(asking) or [RULE]
+        goal = " and ".join(f"{value:.2f}" for value in lines)
+        note = f"asked for: {goal}" if asked else "for information; line: the 80 % rule"
+        return panel(
+            f"{sentence(NOTIONS[notion].name)} by {attribute}",
+            [note],
+            TALL if asked or not any(run.asked.notions for run in runs) else LOW,
+            curves,
+            lambda frame: join(*(hline(frame, value, "rule") for value in lines)),
+            [*lines, 1.0],
+        )
+
+    measure = runs[0].measure
+    accuracy = [
+        Curve(run.name, style(i), series(run, lambda line: line.get(measure), bins))
+        for i, run in enumerate(runs)
+    ]
+    remarks = []
+    plain = series(runs[0], lambda line: (line.get("plain") or {}).get(measure), bins)
+    if alone and extent(plain.mean):
+        plain = plain._replace(low=[None] * len(xs), high=[None] * len(xs))
+        accuracy.append(Curve("without fairness", "part-4", plain))
+        remarks.append("grey: the same learner without fairness")
+    known = [best[domain.name] for domain in longest.domains if domain.name in best]
+    bests = [entry[key] for entry in known for key in ("accuracy", "fair_accuracy") if key in entry]
+    if known and measure == "accuracy":
         remarks.append("dashed: the best of any rule, dotted: of a fair rule")
-
-    def accuracy_marks(frame: Frame) -> Markup:
-        return join(_best(domains, best, frame), overlaid(frame, accuracy))
-
+    shown = bests if measure == "accuracy" else []
+    notions = list(dict.fromkeys(key for run in runs for key in (*run.asked.judged, "dp", "eo")))
     return Chart(
-        title="Demographic parity, equalized odds and accuracy by round",
+        title="Fairness and accuracy over time",
         description=_spoken(runs),
         xs=xs,
-        domains=domains,
+        labels=[_label(longest, rounds) for rounds in bins],
+        days={number: day(period[0]) for number, period in longest.periods.items()},
+        domains=longest.domains,
         panels=[
-            ratio("DP", DP_NOTE, "dp_ratio"),
-            ratio("EO", EO_NOTE, "eo_ratio"),
-            Panel(
-                title="Accuracy",
-                note="; ".join(remarks),
-                height=TALL,
-                y_range=(low, high),
-                y_ticks=[(value, f"{value:.1f}") for value in ticks(low, high, 4)],
-                marks=accuracy_marks,
-                curves=accuracy,
+            *(ratio_panel(a, n) for a in attributes_of(runs) for n in notions),
+            panel(
+                sentence(measure.replace("_", " ")),
+                remarks,
+                TALL,
+                accuracy,
+                lambda frame: _best(longest.domains, best, frame) if shown else Markup(),
+                shown,
             ),
         ],
-        name_ends=len(runs) > 1,
+        name_ends=not alone,
     )
+
+
+def _label(run: Run, rounds: Sequence[int]) -> str:
+    """What the pointer calls a position: its rounds, and their days."""
+    first, last = rounds[0], rounds[-1]
+    words = f"Round {first}" if first == last else f"Rounds {first} to {last}"
+    periods = run.periods
+    if first in periods and last in periods:
+        words += f", {day(periods[first][0])} to {day(periods[last][1])}"
+    return words
 
 
 def inside(run: Run, reach: Reach) -> Chart:
@@ -143,9 +186,38 @@ def inside(run: Run, reach: Reach) -> Chart:
         + ", ".join(map(str, interval_lengths(run)))
         + f" rounds; {len(run.constraints)} constraints.",
         xs=xs,
+        labels=[_label(run, rounds) for rounds in bins],
+        days={number: day(period[0]) for number, period in run.periods.items()},
         domains=run.domains,
         panels=panels,
     )
+
+
+def interval_bar(entry: Mapping[str, Any], asked: float, least: float) -> Markup:
+    """Return a ratio's interval as a bar on a line from `least` to 1, with what was asked for."""
+    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
+    goal = frame.x(asked)
+    parts = [
+        hline(frame, 0.5, "grid"),
+        element("line", x1=goal, x2=goal, y1=frame.top, y2=frame.bottom, class_="rule"),
+    ]
+    if entry["ratio"] is not None:
+        low, high = (frame.x(max(entry[end], least)) for end in ("low", "high"))
+        y = frame.y(0.5)
+        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, class_="interval-bar"))
+        x = frame.x(max(entry["ratio"], least))
+        parts.append(element("circle", cx=x, cy=y, r=4, class_="dot"))
+    return element("svg", *parts, viewBox="0 0 220 22", class_="chart bar", aria_hidden="true")
+
+
+def interval_axis(least: float) -> Markup:
+    """Return the numbers above such bars."""
+    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
+    marks = [
+        text(frame.x(value), 15, words, anchor="middle")
+        for value, words in tick_words(ticks(least, 1.0, 4))
+    ]
+    return element("svg", *marks, viewBox="0 0 220 22", class_="chart bar", aria_hidden="true")
 
 
 def interval_lengths(run: Run) -> list[int]:
@@ -154,13 +226,13 @@ def interval_lengths(run: Run) -> list[int]:
 
 
 def style(i: int) -> str:
-    """Return the CSS class of the i-th run; after the eighth they repeat."""
+    """Return the CSS class of the i-th run; after the twelfth they repeat."""
     return f"hue-{i % STYLES}"
 
 
 def part(i: int) -> str:
     """Return the CSS class of the i-th constraint, so that none looks like a run."""
-    return f"part-{i % STYLES}"
+    return f"part-{i % PARTS}"
 
 
 def shade(level: int, levels: int) -> str:
@@ -298,7 +370,7 @@ def _entries(
         note=note,
         height=LOW,
         y_range=shared,
-        y_ticks=[(value, f"{value:g}") for value in ticks(*shared, 3)],
+        y_ticks=tick_words(ticks(*shared, 3)),
         marks=marks,
         curves=curves,
     )
@@ -348,7 +420,6 @@ def _tenths(reach: tuple[float, float]) -> tuple[float, float]:
 def _spoken(runs: Sequence[Run]) -> str:
     names = ", ".join(run.name for run in runs)
     return (
-        f"Lines for {names}: the mean over the seeds, within a band from the lowest to the "
-        "highest seed. A gap is a round in which the ratio is undefined. The tables below "
-        "give the numbers."
+        f"Lines for {names}, within bands where they are uncertain. A gap in a line is where the "
+        "ratio is undefined. The tables below give the numbers."
     )

@@ -3,31 +3,43 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.evaluate.rule import RULE
+from fairsaoml.evaluate.shares import APART
+from fairsaoml.evaluate.verdict import judge
+from fairsaoml.report.advice import advice
+from fairsaoml.report.calibration import calibration_chart, group_chances
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, progress, style
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.page import asset, check_picture, page, write_page
 from fairsaoml.report.rates import RateRow, group_mark, group_rates
-from fairsaoml.report.reading import Run, best_of, read_runs
+from fairsaoml.report.reading import UNNAMED, Run, attributes_of, best_of, read_runs
 from fairsaoml.report.tables import (
+    chances_table,
+    cost_table,
     group_table,
-    scoreboard,
     settings_table,
     summary_table,
     troubles_table,
+    verdict_table,
 )
-from fairsaoml.report.words import conclusion, count, headline, last_rounds
+from fairsaoml.report.words import (
+    headline,
+    lead,
+    listed,
+    percent,
+    stream_title,
+    who,
+)
 
 __all__ = ["write_picture", "write_report"]
 
 WIDE, NARROW = 1032.0, 380.0  # drawing widths: a full page, a phone
 HALF, THIRD = 500.0, 320.0  # small multiples, two or three beside one another
 PICTURE = 900.0
-
-APART = ("not known", "unseen")  # as in `evaluate.metrics`, repeated here to avoid loading NumPy
+LITTLE = 0.0005  # of accuracy is nothing
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
@@ -73,16 +85,16 @@ def write_picture(folders: Sequence[Path], out: Path) -> Path:
 
 
 def _page(runs: Sequence[Run]) -> str:
-    title = headline(runs)
     streams = _by_stream(runs)
     parts: list[str] = []
     for at, same in enumerate(streams):
         if len(streams) > 1:
-            parts.append(element("h2", f"Stream {same[0].stream}", class_="stream"))
+            parts.append(element("h2", f"Stream {stream_title(same[0])}", class_="stream"))
         parts += _stream(same, f"s{at}")
-    header = element("header", element("h1", title), _lead(runs))
+    title = headline(runs)
+    header = element("header", element("h1", title), element("p", lead(runs), class_="lead"))
     return page(
-        title,
+        f"{title}: {listed(list(dict.fromkeys(map(stream_title, runs))))}",
         asset("chart.css") + asset("page.css"),
         element("main", header, *parts, *_record(runs)),
         element("script", Markup(asset("page.js"))),
@@ -90,63 +102,119 @@ def _page(runs: Sequence[Run]) -> str:
 
 
 def _stream(runs: Sequence[Run], key: str) -> list[str]:
-    """Everything about the runs on one stream."""
-    conclusions = [element("li", conclusion(run), class_=style(i)) for i, run in enumerate(runs)]
-    parts: list[str] = [element("ul", *conclusions, class_="verdicts")]
-    parts.append(scoreboard(runs))
-    parts += [element("h2", "Round by round"), _progress(runs, f"{key}-progress")]
+    """Everything about the runs on one stream, what matters most first."""
+    alone = len(runs) == 1
+    parts: list[str] = [verdict_table(runs)]
+    parts.append(element("h2", "Who is worse off"))
+    for i, run in enumerate(runs):
+        words = [] if alone else [element("h3", run.name)]
+        parts.append(element("section", *words, *who(run), class_=f"told {style(i)}"))
     parts += _groups(runs)
-    parts += _insides(runs, key)
-    parts += _section(
-        "Summary",
-        "Large: counts pooled over the rounds and the seeds. Small: the mean over the rounds, "
-        "then over the seeds, ± the standard deviation over the seeds; a mean skips the "
-        "rounds in which a figure is undefined, and says how many.",
-        summary_table(runs),
-    )
-    if any(block.adapted for run in runs for block in run.blocks):
-        parts += _section(
-            "With a few labels of the round",
-            "The same after one pass on a labelled tenth of each round, scored on the rest.",
-            summary_table(runs, adapted=True),
-        )
-    for attribute in _attributes(runs):
+    parts += [element("h2", "What fairness cost"), *map(_cost, runs)]
+    parts += [element("h2", "Over time"), _progress(runs, f"{key}-progress")]
+    parts += _calibration(runs)
+    for attribute in attributes_of(runs):
         parts += [element("h2", f"Counts by {attribute}"), group_table(runs, attribute)]
-    parts += [element("h2", "What could not be measured"), troubles_table(runs)]
+    parts.append(element("h2", "What to do next"))
+    for i, run in enumerate(runs):
+        words = [] if alone else [element("h3", run.name)]
+        items = [element("li", words) for words in advice(run)]
+        parts.append(element("section", *words, element("ul", *items), class_=f"told {style(i)}"))
+    parts.append(_folded("All figures", *_figures(runs)))
+    parts.append(_folded("What could not be measured", troubles_table(runs)))
+    insides = _insides(runs, key)
+    if insides:
+        parts.append(_folded("Inside the learner" if alone else "Inside the learners", *insides))
     return parts
 
 
-def _section(title: str, words: str, body: Markup) -> list[Markup]:
-    """A heading, a remark in small print, and what they are about."""
-    return [element("h2", title), element("p", words, class_="aside"), body]
+def _folded(title: str, *body: str) -> Markup:
+    """A section that opens on a click, and in print."""
+    return element("details", element("summary", element("h2", title)), *body)
 
 
-def _lead(runs: Sequence[Run]) -> Markup:
-    longest = max(runs, key=lambda run: len(run.rounds))
-    rounds = count(len(longest.rounds), "round")
-    domains = f" in {count(len(longest.domains), 'domain')}" if len(longest.domains) > 1 else ""
-    seeds = count(len(longest.seeds), "seed")
-    return element(
-        "p",
-        f"{rounds}{domains}, {seeds}. Each round is scored with what was learned before it; only "
-        "then does the learner learn from it. DP (demographic parity) and EO (equalized odds) "
-        "compare how the groups are treated: the lowest rate divided by the highest. 1 is equal; "
-        f"from {RULE} on, the 80 % rule is met.",
-        class_="lead",
+def _figures(runs: Sequence[Run]) -> list[str]:
+    parts: list[str] = [summary_table(runs)]
+    if any(block.adapted for run in runs for block in run.blocks):
+        parts.append(element("h3", "With a few labels of the round"))
+        parts.append(summary_table(runs, adapted=True))
+    return parts
+
+
+def _cost(run: Run) -> Markup:
+    """What fairness cost one run: measured where the journal holds the decisions without it."""
+    lines = [line for line in run.lines if line.get("plain")]
+    name = element("strong", f"{run.name}: ")
+    if not run.asked.notions:
+        return element("p", name, "it was not asked to be fair.")
+    if not lines:
+        return element(
+            "p",
+            name,
+            "not measured. Run the same with --set constraints=none, and put both folders into one "
+            "report.",
+        )
+    changed = sum(line["plain"]["changed"] for line in lines)
+    rows = sum(line["rows"] for line in lines)
+    with_, without = (
+        fmean(value for line in lines if (value := side(line)) is not None)
+        for side in (
+            lambda line: line.get(run.measure),
+            lambda line: line["plain"].get(run.measure),
+        )
     )
+    measure = run.measure.replace("_", " ")
+    cost = without - with_
+    words = "nothing" if abs(cost) < LITTLE else f"{abs(cost):.3f} of {measure}"
+    if cost <= -LITTLE:
+        words = f"nothing: {measure} is {abs(cost):.3f} higher"
+    unfair = judge([{**line, "counts": line["plain"]["counts"]} for line in lines], run.asked)
+    return element(
+        "div",
+        element(
+            "p", name, f"{words}. It changed {percent(changed / max(rows, 1))} of the decisions."
+        ),
+        cost_table(run, unfair),
+    )
+
+
+def _calibration(runs: Sequence[Run]) -> list[str]:
+    parts: list[str] = []
+    for attribute in attributes_of(runs):
+        for run in runs:
+            groups = {
+                group: own
+                for group, own in group_chances(run, attribute).items()
+                if group not in APART and own.total[0]
+            }
+            if groups:
+                heading = f"Probabilities by {attribute}"
+                parts.append(
+                    element(
+                        "section",
+                        element("h2", heading if len(runs) == 1 else f"{heading}, {run.name}"),
+                        element(
+                            "div",
+                            element("figure", calibration_chart(attribute, groups, NARROW)),
+                            chances_table(groups),
+                            class_="beside",
+                        ),
+                    )
+                )
+    return parts
 
 
 def _progress(runs: Sequence[Run], key: str) -> Markup:
     chart = progress(runs, best_of(runs))
     caption = []
     if any(len(run.seeds) > 1 for run in runs):
-        caption.append(
-            "Lines: the mean over the seeds. Bands: from the lowest seed to the highest."
-        )
+        caption.append("Bands: from the lowest seed to the highest.")
+    elif len(runs) == 1:
+        caption.append("Bands: 95 % intervals.")
     together = -(-len({round for run in runs for round in run.rounds}) // len(chart.xs))
     if together > 1:
-        caption.append(f"Each point is the mean of {together} rounds.")
-    caption.append("A gap in a line is a round in which the ratio is undefined.")
+        caption.append(f"Each point is {together} rounds together: fewer say too little.")
+    caption.append("A gap in a line is where a ratio is undefined.")
     legend = [
         element(
             "li",
@@ -174,17 +242,18 @@ def _progress(runs: Sequence[Run], key: str) -> Markup:
 
 
 def _groups(runs: Sequence[Run]) -> list[str]:
+    """The groups' rates at each domain's end, as marks on a line."""
     parts: list[str] = []
-    for attribute in _attributes(runs):
+    for attribute in attributes_of(runs):
         blocks = [(i, run, block) for i, run in enumerate(runs) for block in run.blocks]
         ends_of = [entry for entry in blocks if entry[2].end]
         domains = dict.fromkeys(block.domain or "" for _, _, block in ends_of)
         rows = [
             RateRow(
-                stretch=domain,
+                stretch="last ten rounds" if domain == UNNAMED else domain,
                 name=run.name,
                 style=style(i),
-                groups=_seen((block.figures.pooled.get("counts") or {}).get(attribute, {})),
+                groups=_known((block.figures.pooled.get("counts") or {}).get(attribute, {})),
             )
             for domain in domains
             for i, run, block in ends_of
@@ -195,21 +264,20 @@ def _groups(runs: Sequence[Run]) -> list[str]:
             element("li", element("svg", group_mark(i), viewBox="-15 -6 30 12"), group)
             for i, group in enumerate(groups)
         ]
-        parts += [
-            element("h2", f"Treatment by {attribute}"),
+        where = "Last ten rounds" if len(domains) == 1 else "Last ten rounds of each domain"
+        parts.append(
             element(
                 "figure",
                 element(
                     "figcaption",
-                    f"{last_rounds(runs)} of each domain, pooled: the share of each group, of its "
-                    "positives and of its negatives that was selected. Overlapping marks mean "
-                    "equal treatment.",
+                    f"{where}: the share of each group by {attribute}, of its positives and of its "
+                    "negatives that was decided positive. Marks that overlap are equal treatment.",
                 ),
                 element("ul", *legend, class_="key neutral"),
                 element("div", group_rates(attribute, rows, WIDE, 3), class_="wide"),
                 element("div", group_rates(attribute, rows, NARROW, 1), class_="narrow"),
-            ),
-        ]
+            )
+        )
     return parts
 
 
@@ -231,25 +299,27 @@ def _insides(runs: Sequence[Run], key: str) -> list[Markup]:
             sections.append(element("section", element("h3", run.name), *body, class_=style(i)))
     if not sections:
         return []
-    return _section(
-        "Inside the learner" if len(seen) == 1 else "Inside the learners",
-        "There is one expert for each length of interval. Weight on short intervals means that the "
-        "data are changing, weight on long ones that they are stable. The dual is the price of "
-        "breaking a constraint; a violation above 0 is a broken constraint, on the smooth measure "
-        "used in training. Means over the seeds.",
+    return [
+        element(
+            "p",
+            "There is one expert for each length of memory. Weight on short ones means that the "
+            "data are changing, weight on long ones that they are stable. The dual is the price of "
+            "breaking a constraint; a violation above 0 is a broken constraint, on the smooth "
+            "measure used in training. Means over the seeds.",
+            class_="aside",
+        ),
         element("div", *sections, class_="multiples"),
-    )
+    ]
 
 
-def _record(runs: Sequence[Run]) -> list[str]:
+def _record(runs: Sequence[Run]) -> list[Markup]:
     """The settings, and the commands that repeat the runs."""
     commands = [str(run.spec["command"]) for run in runs if run.spec.get("command")]
-    parts: list[str] = [element("h2", "Settings and versions")]
+    repeat = []
     if commands:
-        parts.append(element("p", "To repeat:", class_="aside"))
-        parts.append(element("pre", element("code", "\n".join(commands))))
-    parts.append(settings_table(runs))
-    return parts
+        repeat = [element("p", "To repeat:", class_="aside")]
+        repeat.append(element("pre", element("code", "\n".join(commands))))
+    return [_folded("Settings and versions", *repeat, settings_table(runs))]
 
 
 def _drawn(chart: Chart, width: float, key: str) -> list[str]:
@@ -266,7 +336,7 @@ def _drawn(chart: Chart, width: float, key: str) -> list[str]:
 
 def _strokes_key(best: bool) -> Markup:
     """What the bold, dashed and dotted lines mean, where the chart has no room to say it."""
-    kinds = [("rule", "80 % rule")]
+    kinds = [("rule", "asked for")]
     if best:
         kinds += [("best", "best of any rule"), ("best fair", "best of a fair rule")]
     items = [element("li", _sample(class_), words) for class_, words in kinds]
@@ -284,14 +354,9 @@ def _sample(class_: str) -> Markup:
     return element("svg", stroke, viewBox="0 0 30 12", aria_hidden="true")
 
 
-def _seen(groups: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+def _known(groups: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
     """The groups that were declared; rows of others are counted, but not compared."""
     return {group: counts for group, counts in groups.items() if group not in APART}
-
-
-def _attributes(runs: Sequence[Run]) -> list[str]:
-    lines = (line for run in runs for line in run.lines)
-    return list(dict.fromkeys(name for line in lines for name in line.get("counts") or {}))
 
 
 def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:

@@ -1,11 +1,12 @@
 """A run's folder, read back: all that a report shows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
 from fairsaoml.runs.journal import read_rounds
@@ -16,13 +17,17 @@ __all__ = [
     "Figures",
     "Run",
     "Series",
+    "attributes_of",
     "binned",
+    "day",
     "read_run",
     "read_runs",
     "series",
 ]
 
 MOST_POINTS = 400  # more than that is finer than the charts' pixels: rounds are averaged in bins
+
+UNNAMED = "the stream"  # the domain of a stream without domains
 
 Line = Mapping[str, Any]  # one line of rounds.jsonl
 Pick = Callable[[Line], float | None]
@@ -37,11 +42,11 @@ class Domain(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Means over rounds, their spread over seeds, skipped lines; and figures of pooled counts."""
+    """Means over rounds and their spread over seeds, means of windows, figures of pooled counts."""
 
     mean: Mapping[str, float | None]
     spread: Mapping[str, float | None]
-    skipped: Mapping[str, int]
+    windows: Mapping[str, float | None]
     pooled: Mapping[str, Any]
 
 
@@ -84,6 +89,25 @@ class Run:
     blocks: Sequence[Block]
     finished: bool  # whether the run came to its end and wrote its summary
     length: int | None  # how many rounds the stream has, when that is known
+    asked: Asked
+    verdict: Mapping[str, Any]  # as in summary.json, of the journal as it is
+
+    @property
+    def measure(self) -> str:
+        """The accuracy that its decisions aim at."""
+        config = (self.spec.get("learner") or {}).get("config") or {}
+        balanced = config.get("decision") == "balanced"
+        return "balanced_accuracy" if balanced else "accuracy"
+
+    @property
+    def periods(self) -> dict[int, tuple[str, str]]:
+        """The first and the last time of each round, where the stream has times."""
+        return {line["round"]: tuple(line["period"]) for line in self.lines if line.get("period")}
+
+    def when(self, round: int) -> str:
+        """A round in words, with its date where there is one."""
+        period = self.periods.get(round)
+        return f"round {round}" + (f" ({day(period[0])})" if period else "")
 
     @property
     def base(self) -> int:
@@ -106,26 +130,50 @@ class Run:
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Return the runs in some folders; runs of the same name get a number.
+    """Return the runs in some folders, each named by what makes it different from the others.
 
     Raises:
         RunError: no folder, or one that holds no run.
     """
     if not folders:
         raise RunError("expected at least one run's folder, got none; name one, as runs/NAME")
-    runs: list[Run] = []
-    for folder in folders:
-        runs.append(read_run(Path(folder), {run.name for run in runs}))
-    return runs
+    runs = [read_run(Path(folder)) for folder in folders]
+    names: list[str] = []
+    for label in differences([(run.name, _settings(run)) for run in runs]):
+        names.append(unused(label, set(names)))
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
-def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
-    """Return the run in a folder; one that is not finished is summarised as far as it got.
+def differences(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Return a label for each run: the words of its name and the settings that not all have.
 
     Args:
-        folder: the run's.
-        taken: names that other runs have.
+        runs: the name, such as "aod rows=50", and all settings, of each.
+
+    >>> one, other = {"ratio": 0.8, "rows": 9}, {"ratio": 0.9, "rows": 9}
+    >>> differences([("a ratio=0.8 rows=9", one), ("a rows=9", other)])
+    ['ratio=0.8', 'ratio=0.9']
+    >>> differences([("aod x=1", {"x": 1}), ("cbce x=1", {"x": 1})]), differences([("a x=1", {})])
+    (['aod', 'cbce'], ['a x=1'])
     """
+    stems = [" ".join(word for word in name.split() if "=" not in word) for name, _ in runs]
+    named = dict.fromkeys(word.split("=")[0] for name, _ in runs for word in name.split()[1:])
+    keys = [key for key in named if len({str(own.get(key)) for _, own in runs if key in own}) > 1]
+    labels = []
+    for stem, (name, own) in zip(stems, runs, strict=True):
+        said = [stem] if len(set(stems)) > 1 else []
+        said += [f"{key}={own[key]}" for key in keys if key in own]
+        labels.append(" ".join(said) if said and len(runs) > 1 else name)
+    return labels
+
+
+def day(time: str) -> str:
+    """A time without its hours."""
+    return time.split(" ")[0]
+
+
+def read_run(folder: Path) -> Run:
+    """Return the run in a folder; one that is not finished is summarised as far as it got."""
     spec = _object(folder / "spec.json")
     lines = _lines(folder / "rounds.jsonl")
     learner = str((spec.get("learner") or {}).get("name", ""))
@@ -146,10 +194,10 @@ def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
     domains: list[Domain] = []
     for entry in summary["domains"]:
         first, last = entry["rounds"]
-        name = unused(str(entry["name"] or "the stream"), {domain.name for domain in domains})
+        name = unused(str(entry["name"] or UNNAMED), {domain.name for domain in domains})
         domains.append(Domain(name=name, first=first, last=last))
     return Run(
-        name=unused(str(spec.get("name") or folder.resolve().name), set(taken)),
+        name=str(spec.get("name") or folder.resolve().name),
         learner=learner,
         stream=stream,
         spec=spec,
@@ -160,12 +208,23 @@ def read_run(folder: Path, taken: Iterable[str] = ()) -> Run:
         blocks=_blocks(summary, domains),
         finished=finished,
         length=(spec.get("stream") or {}).get("length"),
+        asked=Asked.of(spec),
+        verdict=judge(lines, Asked.of(spec)),
     )
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    return dict((run.spec.get("learner") or {}).get("config") or {})
 
 
 def best_of(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
     """Return the best possible figures by domain, from whichever run of a stream has them."""
     return {name: best for run in runs for name, best in run.best.items()}
+
+
+def attributes_of(runs: Sequence[Run]) -> list[str]:
+    """Return the protected attributes, in their order."""
+    return list(dict.fromkeys(name for run in runs for name in run.verdict["attributes"]))
 
 
 def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:
@@ -227,7 +286,8 @@ def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block
             blocks.append(block(name, entry, name, best=best))
         first, last = entry["last"]["rounds"]
         title = f"last {last - first + 1} rounds" if last > first else "last round"
-        blocks.append(block(f"{name}, {title}", entry["last"], name, end=True, best=best))
+        title = f"{name}, {title}" if name != UNNAMED else title.capitalize()
+        blocks.append(block(title, entry["last"], name, end=True, best=best))
     return blocks
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from fairsaoml.report.markup import Markup, element, join, number
@@ -21,6 +22,7 @@ __all__ = [
     "shorten",
     "spread_out",
     "text",
+    "tick_words",
     "ticks",
 ]
 
@@ -161,6 +163,17 @@ def ticks(low: float, high: float, about: int) -> list[float]:
     step = min((1, 2, 5, 10), key=lambda m: abs(m * power - rough)) * power
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(float(i * step), 10) for i in range(first, last + 1)]
+
+
+def tick_words(values: Sequence[float]) -> list[tuple[float, str]]:
+    """Return each tick with its number, all with as many digits as the step between them needs.
+
+    >>> tick_words([0.0, 0.05, 0.1]), tick_words([20.0, 40.0])
+    ([(0.0, '0.00'), (0.05, '0.05'), (0.1, '0.10')], [(20.0, '20'), (40.0, '40')])
+    """
+    step = min((b - a for a, b in pairwise(values)), default=1.0)
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return [(value, f"{value:.{digits}f}") for value in values]
 
 
 def spread_out(places: Sequence[float], apart: float, low: float, high: float) -> list[float]:

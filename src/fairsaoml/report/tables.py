@@ -1,19 +1,32 @@
 """The tables of a report: several runs share each table."""
 
 import json
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from statistics import fmean
 from typing import Any
 
-from fairsaoml.evaluate.rule import MARKS, ratio_words, verdict
-from fairsaoml.report.figures import style
+from fairsaoml.evaluate.rule import RULE, ratio_words
+from fairsaoml.evaluate.shares import metric_of, summed
+from fairsaoml.evaluate.verdict import mean_counts
+from fairsaoml.report.calibration import GroupChances
+from fairsaoml.report.figures import interval_axis, interval_bar, style
 from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.rates import RATES
-from fairsaoml.report.reading import Block, Figures, Run, best_of
-from fairsaoml.report.words import domain_ends, last_rounds, plain
+from fairsaoml.report.rates import RATES, group_mark
+from fairsaoml.report.reading import Block, Figures, Run
+from fairsaoml.report.words import answer_mark, interval_words, notion_title, percent, plain
 
-__all__ = ["group_table", "scoreboard", "settings_table", "summary_table", "troubles_table"]
+__all__ = [
+    "chances_table",
+    "cost_table",
+    "group_table",
+    "settings_table",
+    "summary_table",
+    "troubles_table",
+    "verdict_table",
+]
 
 MEASURES = (
     ("accuracy", "Accuracy"),
@@ -29,40 +42,105 @@ MOST_FEATURES = 24  # named; the rest is counted
 MOST_TROUBLES = 8  # kinds listed for each run; the rest is counted
 
 
-def scoreboard(runs: Sequence[Run]) -> Markup:
-    """Return the table of the domains' last rounds: does each run meet the rule, how accurate?"""
-    by_run = [{end.domain: end for end in domain_ends(run)} for run in runs]
-    names = list(dict.fromkeys(name for ends in by_run for name in ends))
-    heads = [_head(f"{last_rounds(runs)} of", "words"), *(_head(name) for name in names)]
+def verdict_table(runs: Sequence[Run]) -> Markup:
+    """Return every notion by every attribute, the ones asked for first, with their intervals."""
+    entries = [
+        (i, run, attribute, key, entry)
+        for i, run in enumerate(runs)
+        for attribute, found in run.verdict["attributes"].items()
+        for key, entry in sorted(
+            found["notions"].items(), key=lambda pair: pair[0] not in run.asked.judged
+        )
+        if key in run.asked.judged or key != "eop"  # half of equalized odds
+    ]
+    least = math.floor(10 * min([entry["low"] for *_, entry in entries] + [0.7])) / 10
+    named = len(runs) > 1
+    heads = [_head("Run", "words")] if named else []
+    heads += [_head("Compared", "words"), _head("Verdict", "words"), _head("Ratio (95 % interval)")]
+    heads.append(element("th", interval_axis(least), scope="col", class_="bar"))
+    bodies = []
+    for _, group in groupby(entries, key=lambda entry: entry[:1]):
+        rows = []
+        for place, (i, run, attribute, key, entry) in enumerate(group):
+            judged = key in run.asked.judged
+            cells = [_name(i, runs) if place == 0 else element("td")] if named else []
+            asked = run.asked.ratio if judged else RULE
+            goal = f"asked for: {asked:.2f}" if key in run.asked.notions else "for information"
+            goal = goal if run.asked.notions or not judged else "by the 80 % rule"
+            compared = [notion_title(key, attribute), element("small", goal)]
+            cells += [
+                element("td" if named else "th", *compared, class_="words"),
+                element("td", answer_mark(entry["answer"]) if judged else "", class_="words"),
+                element("td", interval_words(entry, asked)),
+                element("td", interval_bar(entry, asked, least), class_=f"bar {style(i)}"),
+            ]
+            rows.append(element("tr", *cells, class_=None if judged else "aside"))
+        bodies.append(element("tbody", *rows, class_="lines"))
+    return _table(
+        "The lowest group's rate over the highest group's: 1 is equal treatment. Vertical line: "
+        "what was asked for, or the 80 % rule.",
+        element("tr", *heads),
+        *bodies,
+        class_="board",
+    )
+
+
+def cost_table(run: Run, without: Mapping[str, Any]) -> Markup:
+    """Return the figures as decided and without fairness, side by side."""
+    lines = [line for line in run.lines if line.get("plain")]
+    attribute = next(iter(run.verdict["attributes"]))
+    sides: dict[str, tuple[list[Any], Mapping[str, Any]]] = {
+        "As decided": (lines, run.verdict),
+        "Without fairness": ([{**li, "counts": li["plain"]["counts"]} for li in lines], without),
+    }
+    keys = [(name, key) for name in run.verdict["attributes"] for key in run.asked.judged]
+    heads = ["Accuracy", "Balanced accuracy", "Positive decisions"]
+    heads += [notion_title(key, name) for name, key in keys]
     rows = []
-    for i, (run, ends) in enumerate(zip(runs, by_run, strict=True)):
-        cells = [_name(i, run)]
-        for name in names:
-            if name not in ends:
-                cells.append(element("td", "not reached", class_="unknown"))
-                continue
-            accuracy = element("small", f"accuracy {plain(ends[name].accuracy, 3)}")
-            marked = _marked("DP", ends[name].dp), _marked("EO", ends[name].eo)
-            cells.append(element("td", *marked, accuracy))
-        rows.append(element("tr", *cells))
-    known = best_of(runs)
-    best = [known.get(name, {}).get("fair_accuracy") for name in names]
-    if any(value is not None for value in best):
-        cells = [element("th", "Best accuracy of a fair rule", scope="row")]
-        cells += [element("td", "unknown" if value is None else plain(value, 3)) for value in best]
-        rows.append(element("tr", *cells))
-    body = element("tbody", *rows, class_="lines")
-    return _table(element("tr", *heads), body, class_="board")
+    for title, (decided, verdict) in sides.items():
+        total = summed(mean_counts(decided, attribute).values())
+        cells = [plain(metric_of(name, total), 3) for name in ("accuracy", "balanced_accuracy")]
+        cells.append(percent(total.predicted_positive / max(total.rows, 1)))
+        for name, key in keys:
+            entry = verdict["attributes"][name]["notions"][key]
+            cells.append(interval_words(entry, run.asked.ratio))
+        cells_ = [element("td", cell) for cell in cells]
+        rows.append(element("tr", element("th", title, scope="row"), *cells_))
+    return _table(
+        "All rounds. Without fairness: the same learner on the same rows, its multipliers at 0.",
+        element("tr", _head("", "words"), *(_head(head) for head in heads)),
+        element("tbody", *rows, class_="lines"),
+    )
+
+
+def chances_table(groups: Mapping[str, GroupChances]) -> Markup:
+    """Return each group's mean probability, share of positive labels, and threshold."""
+    rows = []
+    for i, (group, own) in enumerate(groups.items()):
+        number, positive, chance = own.total
+        mark = element("svg", group_mark(i), viewBox="-15 -6 30 12", class_=style(i))
+        cells = [plain(chance / number if number else None, 3)]
+        cells.append(plain(positive / number if number else None, 3))
+        cells.append("not known" if own.threshold is None else plain(own.threshold, 3))
+        name = element("th", mark, group, scope="row", class_="marked")
+        rows.append(element("tr", name, *(element("td", cell) for cell in cells)))
+    heads = ("Mean probability", "Positive labels", "Mean threshold")
+    return _table(
+        "A probability is a promise: its mean should be the share of positive labels. A row is "
+        "decided positive when its probability is above its threshold.",
+        element("tr", _head("Group", "words"), *(_head(head) for head in heads)),
+        element("tbody", *rows, class_="lines"),
+    )
 
 
 def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
-    """Return the table of every stretch of rounds: pooled figures, and means with their spread.
+    """Return the table of every stretch of rounds: means of windows, means of rounds, spread.
 
     Args:
         runs: of one stream.
         adapted: the figures after a few labels of each round, without the whole domains.
     """
-    heads = element("tr", _head("", "words"), *(_head(title) for _, title in MEASURES))
+    heads = element("tr", _head("Run", _first(runs)), *(_head(title) for _, title in MEASURES))
     bodies = []
     for title, blocks in _aligned(runs, whole=not adapted):
         rows = [_stretch(title, blocks[0][1], len(MEASURES) + 1)]
@@ -70,34 +148,44 @@ def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
             figures = block.adapted if adapted else block.figures
             if figures is not None:
                 cells = [_figure(figures, key) for key, _ in MEASURES]
-                rows.append(element("tr", _name(i, runs[i]), *cells))
+                rows.append(element("tr", _name(i, runs), *cells))
         bodies.append(element("tbody", *rows))
-    return _table(heads, *bodies)
+    caption = (
+        "After one pass on a labelled tenth of each round, scored on the rest."
+        if adapted
+        else "Large: the mean of windows of ten rounds, counts pooled within each, so that gaps in "
+        "opposite directions do not cancel. Small: the mean over rounds, ± the standard deviation "
+        "over seeds."
+    )
+    return _table(caption, heads, *bodies)
 
 
 def group_table(runs: Sequence[Run], attribute: str) -> Markup:
     """Return the table of each group's counts and rates, and of their ratios."""
     titles = [title for title, *_ in RATES]
     heads = element(
-        "tr", _head("", "words"), _head("Group", "words"), *(_head(title) for title in titles)
+        "tr", _head("Run", _first(runs)), _head("Group", "words"), *(_head(t) for t in titles)
     )
     bodies = []
-    for title, blocks in _aligned(runs, whole=False):
+    for title, blocks in _aligned(runs, whole=False, all_rounds=len(runs[0].domains) == 1):
         rows = [_stretch(title, blocks[0][1], len(RATES) + 2)]
         for i, block in blocks:
             pooled = block.figures.pooled
             groups = (pooled.get("counts") or {}).get(attribute, {})
             ratios = (pooled.get("attributes") or {}).get(attribute, {})
-            first = _name(i, runs[i])
+            first = _name(i, runs)
             for group, counts in groups.items():
                 cells = [_rate(counts[part], counts[whole]) for _, part, whole, _ in RATES]
                 rows.append(element("tr", first, element("td", group, class_="words"), *cells))
-                first = element("td")
-            cells = [element("td", _marked("", ratios.get(key))) for *_, key in RATES]
-            compared = element("td", "lowest ÷ highest", class_="words unknown")
-            rows.append(element("tr", first, compared, *cells))
+                first = element("td", class_="none" if len(runs) == 1 else None)
+            if block.end:  # of more rounds, gaps in opposite directions would cancel
+                cells = [element("td", ratio_words(ratios.get(key))) for *_, key in RATES]
+                compared = element("td", "lowest ÷ highest", class_="words unknown")
+                rows.append(element("tr", first, compared, *cells))
         bodies.append(element("tbody", *rows))
-    return _table(heads, *bodies)
+    return _table(
+        f"Decisions by {attribute}: how many of how many, and their share.", heads, *bodies
+    )
 
 
 def troubles_table(runs: Sequence[Run]) -> Markup:
@@ -112,20 +200,21 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
             counts = Counter(_words(item) for line in run.lines for item in line.get(key) or [])
             for words, times in counts.most_common(MOST_TROUBLES):
                 share = f"{times:,} of {len(run.lines):,}"
-                rows.append(_trouble(i, run, kind, words, share))
+                rows.append(_trouble(_name(i, runs), kind, words, share))
             if len(counts) > MOST_TROUBLES:
                 rest = sum(n for _, n in counts.most_common()[MOST_TROUBLES:])
                 more = f"{len(counts) - MOST_TROUBLES} other kinds"
-                rows.append(_trouble(i, run, kind, more, f"{rest:,}"))
+                rows.append(_trouble(_name(i, runs), kind, more, f"{rest:,}"))
     if not rows:
         return element(
             "p",
             "Every ratio of every round is defined, none rests on too few cases, "
             "and no warning was raised.",
         )
-    heads = [_head("", "words"), _head("", "words"), _head("What", "words")]
+    heads = [_head("Run", _first(runs)), _head("Kind", "words"), _head("What", "words")]
     return _table(
-        element("tr", *heads, _head("Rounds × seeds")),
+        "How often, of all rounds and seeds.",
+        element("tr", *heads, _head("Times")),
         element("tbody", *rows, class_="lines"),
     )
 
@@ -146,15 +235,20 @@ def settings_table(runs: Sequence[Run]) -> Markup:
             ]
             rows.append(element("tr", element("th", key, scope="row"), *cells))
         bodies.append(element("tbody", *rows, class_="lines"))
-    return _table(element("tr", *heads), *bodies)
+    return _table("All settings; what differs is bold.", element("tr", *heads), *bodies)
 
 
-def _aligned(runs: Sequence[Run], whole: bool = True) -> list[tuple[str, list[tuple[int, Block]]]]:
-    """The runs' stretches of rounds by title; `whole`: also whole domains."""
+def _aligned(
+    runs: Sequence[Run], whole: bool = True, all_rounds: bool = True
+) -> list[tuple[str, list[tuple[int, Block]]]]:
+    """The runs' stretches of rounds by title; `whole`: also whole domains, `all_rounds`: and all.
+
+    Over several domains counts are not pooled: gaps in opposite directions would cancel.
+    """
     aligned: dict[str, list[tuple[int, Block]]] = {}
     for i, run in enumerate(runs):
         for block in run.blocks:
-            if whole or block.end or block.domain is None:
+            if block.end or (all_rounds if block.domain is None else whole):
                 aligned.setdefault(block.title, []).append((i, block))
     return list(aligned.items())
 
@@ -199,31 +293,16 @@ def _words(value: Any) -> str:
     return "none" if value is None else json.dumps(value)
 
 
-def _marked(name: str, value: float | None) -> Markup:
-    """A ratio with its mark by the 80 % rule."""
-    rule = verdict(value)
-    words = f"{name} {ratio_words(value)}".strip()
-    if rule == "undefined":
-        return element("span", words, class_="unknown")
-    class_, verb = ("good", "meets") if rule == "met" else ("bad", "misses")
-    label = f"{words}, {verb} the rule"
-    return element("span", f"{words} {MARKS[rule]}", class_=class_, role="img", aria_label=label)
-
-
 def _figure(figures: Figures, key: str) -> Markup:
-    """The pooled figure, the mean below it; the mean alone where no counts were pooled."""
+    """The mean of windows, or the pooled figure of an older summary; the mean of rounds below."""
     mean, spread = figures.mean.get(key), figures.spread.get(key)
     average = plain(mean, 3) + (f" ± {spread:.3f}" if spread is not None else "")
-    if not figures.pooled:
+    large = figures.windows or figures.pooled
+    if not large:
         return element("td", average)
-    notes = [average if mean is not None else "mean undefined"]
-    if figures.skipped.get(key):
-        notes.append(f"{figures.skipped[key]:,} skipped")
-    if any(reason.startswith(key) for reason in figures.pooled.get("insufficient") or []):
-        notes.append("few cases")
-    pooled = figures.pooled.get(key)
-    class_ = "unknown" if pooled is None else None
-    return element("td", plain(pooled, 3), *(element("small", n) for n in notes), class_=class_)
+    value = large.get(key)
+    class_ = "unknown" if value is None else None
+    return element("td", plain(value, 3), element("small", average), class_=class_)
 
 
 def _rate(part: int, whole: int) -> Markup:
@@ -233,19 +312,27 @@ def _rate(part: int, whole: int) -> Markup:
     return element("td", of, f"{part / whole:.3f}")
 
 
-def _trouble(i: int, run: Run, kind: str, words: str, times: str) -> Markup:
+def _trouble(name: Markup, kind: str, words: str, times: str) -> Markup:
     return element(
         "tr",
-        _name(i, run),
+        name,
         element("td", kind, class_="words"),
         element("td", words, class_="words wrap"),
         element("td", times),
     )
 
 
-def _name(i: int, run: Run) -> Markup:
+def _name(i: int, runs: Sequence[Run]) -> Markup:
+    """The head of a run's row; nothing where there is one run."""
+    if len(runs) == 1:
+        return element("td", class_="none")
     chip = element("span", class_=f"chip {style(i)}")
-    return element("th", chip, run.name, scope="row")
+    return element("th", chip, runs[i].name, scope="row")
+
+
+def _first(runs: Sequence[Run]) -> str:
+    """The class of the column of names: hidden where there is one run."""
+    return "none" if len(runs) == 1 else "words"
 
 
 def _stretch(title: str, block: Block, columns: int) -> Markup:
@@ -257,6 +344,6 @@ def _head(words: str, class_: str | None = None) -> Markup:
     return element("th", words, scope="col", class_=class_)
 
 
-def _table(heads: Markup, *bodies: Markup, class_: str = "") -> Markup:
-    table = element("table", element("thead", heads), *bodies)
+def _table(caption: str, heads: Markup, *bodies: Markup, class_: str = "") -> Markup:
+    table = element("table", element("caption", caption), element("thead", heads), *bodies)
     return element("div", table, class_=f"scroll {class_}".strip())

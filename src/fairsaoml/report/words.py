@@ -1,104 +1,200 @@
-"""The conclusion in plain words: which runs stay fair, how accurate they are, what is possible."""
+"""The page in sentences: the verdict, who is worse off, what fairness cost."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
 
-from fairsaoml.evaluate.rule import RULE, Verdict, ratio_words, worst
-from fairsaoml.evaluate.rule import verdict as rule_verdict
+from fairsaoml.evaluate.rule import ratio_words
+from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS, WARM_UP
 from fairsaoml.report.markup import Markup, element, join
-from fairsaoml.report.reading import Run
+from fairsaoml.report.reading import Run, day
 
-__all__ = ["DomainEnd", "conclusion", "count", "domain_ends", "headline", "last_rounds", "plain"]
+__all__ = [
+    "ANSWER_STYLES",
+    "answer_mark",
+    "count",
+    "headline",
+    "interval_words",
+    "lead",
+    "listed",
+    "notion_title",
+    "percent",
+    "plain",
+    "sentence",
+    "stream_title",
+    "who",
+]
 
-ONE_SIDED = 0.02  # ratios say little of decisions that are nearly all positive or all negative
-
-
-class DomainEnd(NamedTuple):
-    """The last rounds of one domain, pooled over rounds and seeds."""
-
-    domain: str
-    rounds: int
-    dp: float | None
-    eo: float | None
-    accuracy: float | None
-    positive_rate: float | None
-    few: bool  # whether a ratio rests on few cases
-    best: float | None  # accuracy of any rule
-    best_fair: float | None  # accuracy of any fair rule
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether both ratios meet the 80 % rule."""
-        return worst([rule_verdict(self.dp), rule_verdict(self.eo)])
+# Their class in page.css and their mark: colour is never the only cue.
+ANSWER_STYLES = {"fair": ("good", "✓"), "not fair": ("bad", "✗"), "too few": ("unknown", "?")}
 
 
-def domain_ends(run: Run) -> list[DomainEnd]:
-    """Return the end of each domain, in the order of the stream."""
-    return [
-        DomainEnd(
-            domain=block.domain or "",
-            rounds=block.last - block.first + 1,
-            dp=block.figures.pooled.get("dp_ratio"),
-            eo=block.figures.pooled.get("eo_ratio"),
-            accuracy=block.figures.pooled.get("accuracy"),
-            positive_rate=block.figures.pooled.get("positive_rate"),
-            few=bool(block.figures.pooled.get("insufficient")),
-            best=block.best.get("accuracy"),
-            best_fair=block.best.get("fair_accuracy"),
-        )
-        for block in run.blocks
-        if block.end
-    ]
+STEADY = 1.05  # a ratio of sums that is this much higher hides gaps in opposite directions
 
 
 def headline(runs: Sequence[Run]) -> str:
-    """Return one line that answers: does it stay fair?"""
-    streams = sorted({run.stream for run in runs if run.stream})
-    where = f" on {' and '.join(streams)}" if streams else ""
-    verdicts = [_verdict(domain_ends(run)) for run in runs]
+    """Return the verdict in a sentence: of one run by attribute, of several by how many are fair.
+
+    >>> from types import SimpleNamespace as Fake
+    >>> headline([Fake(verdict={"answer": answer}) for answer in ("fair", "fair", "too few")])
+    '2 of 3 runs are fair; for 1 there are not enough rows to tell'
+    """
     if len(runs) == 1:
-        answer, _ = ANSWERS[verdicts[0]]
-        return f"{runs[0].name} {answer}{where}"
-    fair = verdicts.count("met")
-    many = "None" if fair == 0 else "All" if fair == len(runs) else str(fair)
-    return f"{many} of {len(runs)} runs {'stays' if fair == 1 else 'stay'} fair{where}"
+        return str(runs[0].verdict["sentence"])
+    answers = [run.verdict["answer"] for run in runs]
+    fair, unfair, unclear = (answers.count(key) for key in ("fair", "not fair", "too few"))
+    said = [f"{fair or 'None'} of {len(runs)} runs {'is' if fair < 2 else 'are'} fair"]
+    if unclear and unfair:
+        said.append(f"{unfair} {'is' if unfair == 1 else 'are'} not")
+    if unclear:
+        said.append(f"for {unclear} there are not enough rows to tell")
+    return "; ".join(said)
 
 
-def _verdict(ends: Sequence[DomainEnd]) -> Verdict:
-    return worst([end.verdict for end in ends] or ["undefined"])
+def lead(runs: Sequence[Run]) -> str:
+    """Return what was run, how much of it, and from when to when."""
+    longest = max(runs, key=lambda run: len(run.rounds))
+    rows = round(sum(line.get("rows") or 0 for line in longest.lines) / len(longest.seeds))
+    said = [count(len(longest.rounds), "round"), count(rows, "row")]
+    if len(longest.domains) > 1:
+        said.append(count(len(longest.domains), "domain"))
+    if len(longest.seeds) > 1:
+        said.append(count(len(longest.seeds), "seed"))
+    if periods := longest.periods:
+        first, last = periods[longest.rounds[0]][0], periods[longest.rounds[-1]][1]
+        said.append(f"{day(first)} to {day(last)}")
+    what = runs[0].name if len(runs) == 1 else count(len(runs), "run")
+    streams = listed(list(dict.fromkeys(stream_title(run) for run in runs)))
+    unfinished = [
+        f" {run.name} has not finished: {run.rounds[-1]}"
+        + (f" of {run.length}" if run.length else "")
+        + " rounds are in."
+        for run in runs
+        if not run.finished
+    ]
+    return f"{what} on {streams}: {', '.join(said)}.{''.join(unfinished)}"
 
 
-ANSWERS = {  # the words, and their class in page.css
-    "met": ("stays fair", "good"),
-    "missed": ("does not stay fair", "bad"),
-    "undefined": ("cannot be judged", "unknown"),
-}
-
-
-def conclusion(run: Run) -> Markup:
-    """Return a paragraph about one run."""
-    ends = domain_ends(run)
-    answer, class_ = ANSWERS[_verdict(ends)]
-    sentences: list[str] = [_reason(ends)]
-    accuracies = [end.accuracy for end in ends if end.accuracy is not None]
-    if accuracies:
-        where = "there" if len(ends) == 1 else "at the domains' ends"
-        sentences.append(f" Its accuracy {where} is {_span(accuracies)}{_distance(ends)}.")
-    for end in ends:
-        rate = end.positive_rate
-        if rate is not None and not ONE_SIDED < rate < 1 - ONE_SIDED:
-            sentences.append(
-                f" In {end.domain} it says {'yes' if rate > 0.5 else 'no'} to nearly "
-                f"everyone (positive rate {plain(rate)}): its ratios say little."
+def who(run: Run) -> list[Markup]:
+    """Return a paragraph for each attribute: who is worse off, by how much, and since when."""
+    paragraphs = []
+    for attribute, entry in run.verdict["attributes"].items():
+        # The notion that is furthest from what was asked, of those that the answer rests on.
+        judged = [entry["notions"][key] for key in run.asked.judged]
+        same = [one for one in judged if one["answer"] == entry["answer"]]
+        worst = min(same, key=lambda one: 2.0 if one["ratio"] is None else one["ratio"])
+        said = [_difference(run, worst), _history(run, worst)]
+        for group, small in {g: s for one in judged for g, s in one["left_out"].items()}.items():
+            said.append(
+                f" {sentence(group)} has too few rows to say ({small['rows']:,}): the ratio to the "
+                f"others may be anything from {small['low']:.2f} to {small['high']:.2f}; it is not "
+                "judged."
             )
-    if few := [end.domain for end in ends if end.few]:
-        sentences.append(f" A ratio rests on few cases in {_list(few)}.")
-    if not run.finished:
-        of = f" of {run.length}" if run.length else ""
-        sentences.append(f" The run has not finished: {run.rounds[-1]}{of} rounds are in.")
-    return join(
-        element("strong", run.name), " ", element("span", answer, class_=class_), *sentences
+        if entry["unknown_rows"]:
+            share = percent(entry["unknown_rows"] / max(entry["rows"], 1))
+            said.append(
+                f" {count(entry['unknown_rows'], 'row')} ({share}) have no {attribute}, or one "
+                "that the first round did not have: they are decided, and compared with nobody."
+            )
+        name = element("strong", f"By {attribute}: ")
+        paragraphs.append(element("p", name, *said))
+    return paragraphs
+
+
+def _difference(run: Run, entry: Mapping[str, Any]) -> str:
+    """The rates of the two groups that differ most, in words."""
+    if entry["ratio"] is None:
+        return "no two groups have rows that can be compared."
+    worse, better = entry["worse_off"], entry["better_off"]
+    (a, n), (b, m) = entry["shares"][worse], entry["shares"][better]
+    verb = "selected" if run.asked.favourable else "denied"
+    one, other = (part / whole if whole else 0.0 for part, whole in ((a, n), (b, m)))
+    begins = {
+        "fair": f"nobody by more than {'was asked' if run.asked.notions else 'the rule allows'}.",
+        "not fair": f"{worse} is worse off.",
+        "too few": "not enough rows to tell.",
+    }[entry["answer"]]
+    said = (
+        f"{begins} Of {worse}{_among(run, entry['rate'])} {percent(one)} are {verb} "
+        f"({a:,} of {n:,}); of {better} {percent(other)} ({b:,} of {m:,})."
     )
+    if min(one, other) > STEADY * entry["ratio"] * max(one, other):
+        said += (
+            " These are sums: the gap went back and forth, and the ratio does not let it cancel."
+        )
+    return said
+
+
+def _among(run: Run, rate: str) -> str:
+    """The rows that a rate is taken of, by the label's own name where it has one."""
+    if rate == "selection_rate":
+        return ""
+    settings = (run.spec.get("stream") or {}).get("settings") or {}
+    label, positive = settings.get("label"), settings.get("positive")
+    if label is None or positive is None:
+        return f" with a {'positive' if rate == 'true_positive_rate' else 'negative'} label"
+    return f" with {label} {'=' if rate == 'true_positive_rate' else 'other than'} {positive}"
+
+
+def _history(run: Run, entry: Mapping[str, Any]) -> str:
+    """Which rounds are judged, and since when the answer has held."""
+    first, last = entry["rounds"]
+    periods = run.periods
+    days = ""
+    if first in periods and last in periods:
+        days = f", {day(periods[first][0])} to {day(periods[last][1])}"
+    said = f" Judged: rounds {first} to {last}{days}."
+    start = int(run.rounds[-1] * WARM_UP) + 1
+    if entry["since"] > start and entry["answer"] != "not fair":
+        return f"{said} Before {run.when(entry['since'])} it was not fair."
+    if entry["answer"] == "not fair":
+        since = run.when(entry["since"]) if entry["since"] > start else "the beginning"
+        return f"{said} It has been so since {since}."
+    return said
+
+
+def interval_words(entry: Mapping[str, Any], asked: float) -> str:
+    """Return a ratio with its interval."""
+    if entry["ratio"] is None:
+        return "undefined"
+    value = ratio_words(entry["ratio"], asked)
+    return f"{value} ({entry['low']:.2f} to {entry['high']:.2f})"
+
+
+def answer_mark(answer: str) -> Markup:
+    """Return an answer with its mark and colour."""
+    class_, mark = ANSWER_STYLES[answer]
+    symbol = element("span", mark, aria_hidden="true")
+    return element("span", join(symbol, " ", sentence(ANSWERS[answer])), class_=f"answer {class_}")
+
+
+def notion_title(key: str, attribute: str) -> str:
+    """Such as "Equalized odds by sex"."""
+    return f"{sentence(NOTIONS[key].name)} by {attribute}"
+
+
+def stream_title(run: Run) -> str:
+    """Return a stream's name; of a file, its name without folder and ending.
+
+    >>> from types import SimpleNamespace as Fake
+    >>> stream_title(Fake(stream="/data/loans.csv.gz")), stream_title(Fake(stream="synthetic"))
+    ('loans', 'synthetic')
+    """
+    return PurePath(run.stream).name.split(".")[0]
+
+
+def sentence(words: str) -> str:
+    """Return words with a capital at the beginning."""
+    return words[:1].upper() + words[1:]
+
+
+def percent(share: float) -> str:
+    """Return a share as people say it.
+
+    >>> percent(0.784), percent(0.0012)
+    ('78.4 %', '0.1 %')
+    """
+    return f"{100 * share:.1f} %"
 
 
 def plain(value: float | None, digits: int = 2) -> str:
@@ -119,86 +215,10 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _reason(ends: Sequence[DomainEnd]) -> str:
-    """What the answer rests on: which ratios, where, and how low they are."""
-    if not ends:
-        return ": it has no rounds to judge."
-    one, rounds = len(ends) == 1, _rounds(ends)
-    everywhere = "the stream" if one else "every domain"
-    verdict = _verdict(ends)
-    if verdict == "undefined":
-        unclear = _list([end.domain for end in ends if end.verdict == "undefined"])
-        return f": in the last {rounds} of {everywhere}, DP or EO is undefined ({unclear})."
-    values = {
-        "DP": [(end.dp, end.domain) for end in ends if end.dp is not None],
-        "EO": [(end.eo, end.domain) for end in ends if end.eo is not None],
-    }
-    lowest = "; ".join(
-        f"lowest {name} {ratio_words(min(pairs)[0])}" + ("" if one else f" in {min(pairs)[1]}")
-        for name, pairs in values.items()
-        if pairs
-    )
-    if verdict == "met":
-        subject, where = f"DP and EO are both at least {RULE:.2f}", everywhere
-    else:
-        failing = [end for end in ends if end.verdict == "missed"]
-        missed = [
-            ("DP", [rule_verdict(end.dp) == "missed" for end in failing]),
-            ("EO", [rule_verdict(end.eo) == "missed" for end in failing]),
-        ]
-        names = [name for name, misses in missed if any(misses)]
-        always = all(all(misses) for _, misses in missed)
-        which = f"{' and '.join(names)} are" if always else f"{' or '.join(names)} is"
-        subject, where = f"{which} below {RULE:.2f}", f"{len(failing)} of {len(ends)} domains"
-        if len(failing) == len(ends):
-            where = everywhere
-        elif len(failing) == 1:
-            where = failing[0].domain
-    return f": {subject} in the last {rounds} of {where} ({lowest})."
+def listed(words: Sequence[str]) -> str:
+    """Return words with commas and an "and".
 
-
-def _distance(ends: Sequence[DomainEnd]) -> str:
-    """How far from the best of a fair rule and from the best of any, where they are known."""
-    bests = {
-        "the best of a fair rule": [(end.best_fair, end.accuracy) for end in ends],
-        "the best of any rule": [(end.best, end.accuracy) for end in ends],
-    }
-    parts = []
-    for what, pairs in bests.items():
-        short = [best - got for best, got in pairs if best is not None and got is not None]
-        if short:
-            parts.append(f"{_gap(short)} {what}")
-    return f", {' and '.join(parts)}" if parts else ""
-
-
-def _gap(short: Sequence[float]) -> str:
-    """What is missing to the best, smallest to largest, in words.
-
-    >>> _gap([0.031, 0.012]), _gap([-0.02]), _gap([0.001]), _gap([-0.02, 0.03])
-    ('0.01 to 0.03 below', '0.02 above', 'level with', 'between 0.02 above and 0.03 below')
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
     """
-    low, high = min(short), max(short)
-    if plain(abs(low)) == plain(abs(high)) == plain(0.0):
-        return "level with"
-    if low >= 0 or high <= 0:
-        return f"{_span([abs(low), abs(high)])} {'below' if low >= 0 else 'above'}"
-    return f"between {plain(-low)} above and {plain(high)} below"
-
-
-def last_rounds(runs: Sequence[Run]) -> str:
-    """Return the head of a column about the domains' ends, such as "Last ten rounds"."""
-    return f"Last {_rounds([end for run in runs for end in domain_ends(run)])}"
-
-
-def _rounds(ends: Sequence[DomainEnd]) -> str:
-    most = max((end.rounds for end in ends), default=0)
-    return {1: "round", 10: "ten rounds"}.get(most, f"{most} rounds")
-
-
-def _span(values: Sequence[float]) -> str:
-    low, high = plain(min(values)), plain(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
-def _list(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

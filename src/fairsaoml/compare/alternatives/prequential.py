@@ -72,6 +72,7 @@ def _record(task: Task, decisions: Any, schema: Schema, raised: Sequence[str]) -
         "dual": [],
         "weights": [],
         "awake": [],
+        "chances": None,
         "warnings": [*task.warnings, *empty, *raised],
         "adapted": None,
     }

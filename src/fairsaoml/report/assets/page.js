@@ -39,7 +39,7 @@ for (const figure of document.querySelectorAll("figure[data-values]")) {
     };
     tip.replaceChildren();
     const head = tip.appendChild(document.createElement("b"));
-    head.textContent = "Round " + Math.round(data.rounds[at]);
+    head.textContent = data.labels[at];
     for (const panel of data.panels) {
       const title = tip.appendChild(document.createElement("b"));
       title.textContent = panel.title;
@@ -78,3 +78,11 @@ for (const figure of document.querySelectorAll("figure[data-values]")) {
     });
   }
 }
+
+// What is folded on the screen is printed too.
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details:not([open])")) {
+    folded.open = true;
+    addEventListener("afterprint", () => { folded.open = false; }, { once: true });
+  }
+});

@@ -1,0 +1,151 @@
+"""What to do next, in words, by what was seen."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from fairsaoml.evaluate.rule import RULE
+from fairsaoml.evaluate.shares import RATES, Counts, summed
+from fairsaoml.evaluate.verdict import NOTIONS, mean_counts
+from fairsaoml.evaluate.windows import windows_of
+from fairsaoml.report.reading import Run
+from fairsaoml.report.words import listed, percent
+
+__all__ = ["advice", "changes"]
+
+CERTAIN = 4.0  # standard errors between two windows that chance does not explain
+MOST_CHANGES = 3
+ONE_SIDED = 0.02  # decisions nearly all alike say little
+MANY_UNKNOWN = 0.05  # of the rows
+EXCLUDED = "exclude each other"  # in the journal's warning
+LEAKS = ("leak", "gives the label away", "restate")  # in the notes of a table
+
+
+def advice(run: Run) -> list[str]:
+    """Return sentences, the most pressing first."""
+    said = [*_excluded(run), *_by_answer(run), *_one_sided(run), *changes(run)]
+    notes = (run.spec.get("stream") or {}).get("notes") or []
+    said += [f"A likely leak: {note}." for note in notes if any(word in note for word in LEAKS)]
+    for attribute, entry in run.verdict["attributes"].items():
+        share = entry["unknown_rows"] / max(entry["rows"], 1)
+        if share > MANY_UNKNOWN:
+            said.append(
+                f"{percent(share)} of the rows have no known {attribute}. Nobody can say how they "
+                "are treated as a group: fill the column where you can."
+            )
+    return said or ["Nothing. Give it the next rows, and look again."]
+
+
+def changes(run: Run) -> list[str]:
+    """Return the likely changes of the world: windows that differ by more than chance."""
+    seed = [line for line in run.lines if line["seed"] == run.seeds[0] and line["counts"]]
+    windows = windows_of(seed)
+    found = []
+    for before, after in pairwise(windows):
+        totals = [
+            summed(mean_counts(window, next(iter(window[0]["counts"]))).values())
+            for window in (before, after)
+        ]
+        labels = [(total.y1_rows, total.rows) for total in totals]
+        right = [RATES["accuracy"].share(total) for total in totals]
+        for what, pair, matters in (
+            ("the share of positive labels", labels, abs),
+            ("accuracy", right, lambda size: -size),
+        ):
+            size = matters(_errors_apart(*pair))
+            if size > CERTAIN:
+                old, new = (part / whole for part, whole in pair)
+                verb = "fell" if new < old else "rose"
+                where = f"around {run.when(after[0]['round'])}"
+                found.append((size, f"{where} {what} {verb} from {old:.2f} to {new:.2f}"))
+    if not found:
+        return []
+    most = sorted(found, reverse=True)[:MOST_CHANGES]
+    return [
+        f"The world has likely changed: {listed([words for _, words in most])}. The learner "
+        "follows by itself; ask what happened then."
+    ]
+
+
+def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
+    """The second share minus the first, in standard errors of equal ones."""
+    (a, n), (b, m) = before, after
+    if not (n and m):
+        return 0.0
+    both = (a + b) / (n + m)
+    error = math.sqrt(both * (1 - both) * (1 / n + 1 / m))
+    return (b / m - a / n) / error if error else 0.0
+
+
+def _by_answer(run: Run) -> list[str]:
+    said = []
+    for attribute, entry in run.verdict["attributes"].items():
+        for key in run.asked.judged:
+            notion = entry["notions"][key]
+            where = f"{NOTIONS[key].name} by {attribute}"
+            if notion["answer"] == "too few":
+                said.append(_more_rows(run, where, notion))
+            elif notion["answer"] == "not fair" and not run.asked.notions:
+                said.append(
+                    f"This run was not asked to be fair, and {where} misses the 80 % rule. The "
+                    "default learner keeps to a ratio: fairsaoml run ... --ratio 0.9"
+                )
+            elif notion["answer"] == "not fair":
+                worse = notion["worse_off"]
+                said.append(
+                    f"{where[0].upper()}{where[1:]} is surely below {run.asked.ratio:.2f}. Look at "
+                    f"the rows of {worse} since {run.when(notion['since'])}: a column that says "
+                    "what they differ in helps most. A higher --ratio leaves more room."
+                )
+    return said
+
+
+def _more_rows(run: Run, where: str, notion: Mapping[str, Any]) -> str:
+    """How many rows would tell, if the ratio stays as it is: intervals shrink by their root."""
+    ratio, low, high, asked = notion["ratio"], notion["low"], notion["high"], run.asked.ratio
+    if not ratio or not low:
+        return f"Collect more rows: too few positive decisions to judge {where}."
+    if ratio >= asked:
+        width, room = math.log(ratio / low), math.log(ratio / min(asked, RULE))
+    else:
+        width, room = math.log(high / ratio), math.log(asked / ratio)
+    times = (width / room) ** 2 if room > 0 else math.inf
+    more = (
+        f"about {max(times, 1.2):.1f} times as many rows" if times < 20 else "many times the rows"
+    )
+    return f"Collect more rows: if it stays as it is, {more} would settle {where}."
+
+
+def _excluded(run: Run) -> list[str]:
+    rounds = {
+        line["round"]
+        for line in run.lines
+        if any(EXCLUDED in warning for warning in line.get("warnings") or [])
+    }
+    if not rounds:
+        return []
+    attribute = next(iter(run.verdict["attributes"]))
+    counts = mean_counts(run.lines, attribute)
+    rates = [
+        f"{group} {percent(own.y1_rows / own.rows)}" for group, own in counts.items() if own.rows
+    ]
+    return [
+        f"What was asked for excludes itself here: base rates differ ({listed(rates)}), so no rule "
+        f"that looks at the row has all of it. In {len(rounds)} rounds the first notion was kept. "
+        "Ask for one notion alone: --set constraints=eo"
+    ]
+
+
+def _one_sided(run: Run) -> list[str]:
+    attribute = next(iter(run.verdict["attributes"]), None)
+    if attribute is None:
+        return []
+    total: Counts = summed(mean_counts(run.lines, attribute).values())
+    rate = total.predicted_positive / max(total.rows, 1)
+    if ONE_SIDED < rate < 1 - ONE_SIDED:
+        return []
+    return [
+        f"It says {'yes' if rate > 0.5 else 'no'} to nearly everyone ({percent(rate)} positive), "
+        "so its ratios say little: --set decision=balanced puts the threshold at the base rate."
+    ]
