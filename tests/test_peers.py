@@ -111,7 +111,7 @@ def test_a_report_shows_peers_beside_ours(played, finished, tmp_path):
     page = write_report(folders, tmp_path / "report.html").read_text()
     assert "needs the group of everyone it decides on" in page
     assert all(spec.label in page for spec in specs)
-    inside = page.partition("Inside the learner")[2].partition("<h2>")[0]
+    inside = page.partition("Inside the learner")[2].partition("</details>")[0]
     assert "Inside the learner" not in page.replace(inside, "").partition("Inside the learner")[2]
     assert finished.name in inside
     assert not any(spec.label in inside for spec in specs)  # nobody can look into them

@@ -86,7 +86,14 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
         "dual": [float(value) for value in info.dual],
         "weights": [float(value) for value in info.weights[info.present]],
         "awake": [int(level) for level in np.flatnonzero(info.awake)],
-        "chances": chances_by_group(one.scores[:rows], task.y, task.group, schema.attributes),
+        "chances": chances_by_group(
+            one.scores[:rows],
+            task.y,
+            task.group,
+            schema.attributes,
+            None if one.threshold is None else one.threshold[:rows],
+        ),
+        **without_fairness(task, one, schema),
         "warnings": [*task.warnings, *raised],
         "adapted": {
             **tally(task.y[held], adapted[held], task.group[held], schema),
@@ -94,6 +101,18 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
             "violation": [float(value) for value in one.adapted_violation],
         },
     }
+
+
+def without_fairness(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
+    """What the same learner would have decided had fairness no price, where it can say that."""
+    if one.plain_margins is None:
+        return {}
+    rows = len(task.y)
+    plain = one.plain_margins[:rows] > 0
+    figures = tally(task.y, plain, task.group, schema)
+    kept = {name: figures[name] for name in ("accuracy", "balanced_accuracy", "counts")}
+    changed = int(np.count_nonzero(plain != (one.margins[:rows] > 0)))
+    return {"plain": {"changed": changed, **kept}}
 
 
 def tally(y: Any, decisions: Any, group: Any, schema: Schema) -> dict[str, Any]:

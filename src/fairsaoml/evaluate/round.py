@@ -31,6 +31,8 @@ class Outcome(NamedTuple):
     adapted_violation: Float[Array, "constraint"]
     held_out: Bool[Array, "row"]  # rows that `adapted` is measured on
     info: RoundInfo
+    plain_margins: Float[Array, "row"] | None  # what would have decided without fairness
+    threshold: Float[Array, "row"] | None  # the probability that a row needed
 
 
 def run_round(
@@ -52,6 +54,7 @@ def run_round(
     adapted_loss, adapted_violation = loss_and_violation(
         problem, learner.scores(adapted, batch.x), adapted_margins, rest
     )
+    plain, explain = learner.plain_margins, learner.explain
     learned, info = learner.step(keys.step, round, state, batch)
     return learned, Outcome(
         scores=scores,
@@ -63,6 +66,8 @@ def run_round(
         adapted_violation=adapted_violation,
         held_out=held_out,
         info=info,
+        plain_margins=plain(state, batch.x) if plain else None,
+        threshold=explain(state, batch.x, batch.group).threshold if explain else None,
     )
 
 

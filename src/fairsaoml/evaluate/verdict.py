@@ -297,7 +297,8 @@ def _sentence(
             continue
         value = ratio_words(entry["ratio"], asked.ratio)
         said.append(f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})")
-    goal = f"{asked.ratio:.2f} was asked for" if asked.notions else f"the 80 % rule is {RULE:.2f}"
+    ruled = asked.ratio == RULE or not asked.notions
+    goal = f"the 80 % rule is {RULE:.2f}" if ruled else f"{asked.ratio:.2f} was asked for"
     words = ANSWERS[answer]
     return f"{words[0].upper()}{words[1:]} by {attribute}: {' and '.join(said)}; {goal}."
 

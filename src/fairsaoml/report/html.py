@@ -3,14 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.shares import APART
-from fairsaoml.evaluate.verdict import judge
 from fairsaoml.report.advice import advice
 from fairsaoml.report.calibration import calibration_chart, group_chances
 from fairsaoml.report.chart import Chart
+from fairsaoml.report.cost import cost
 from fairsaoml.report.figures import STYLES, Reach, inside, part, progress, style
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.page import asset, check_picture, page, write_page
@@ -18,7 +17,6 @@ from fairsaoml.report.rates import RateRow, group_mark, group_rates
 from fairsaoml.report.reading import UNNAMED, Run, attributes_of, best_of, read_runs
 from fairsaoml.report.tables import (
     chances_table,
-    cost_table,
     group_table,
     settings_table,
     summary_table,
@@ -29,7 +27,6 @@ from fairsaoml.report.words import (
     headline,
     lead,
     listed,
-    percent,
     stream_title,
     who,
 )
@@ -39,7 +36,6 @@ __all__ = ["write_picture", "write_report"]
 WIDE, NARROW = 1032.0, 380.0  # drawing widths: a full page, a phone
 HALF, THIRD = 500.0, 320.0  # small multiples, two or three beside one another
 PICTURE = 900.0
-LITTLE = 0.0005  # of accuracy is nothing
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
@@ -110,7 +106,12 @@ def _stream(runs: Sequence[Run], key: str) -> list[str]:
         words = [] if alone else [element("h3", run.name)]
         parts.append(element("section", *words, *who(run), class_=f"told {style(i)}"))
     parts += _groups(runs)
-    parts += [element("h2", "What fairness cost"), *map(_cost, runs)]
+    parts.append(element("h2", "What fairness cost"))
+    for i, run in enumerate(runs):
+        name = [] if alone else [element("h3", run.name)]
+        parts.append(
+            element("section", *name, *cost(run), class_=None if alone else f"told {style(i)}")
+        )
     parts += [element("h2", "Over time"), _progress(runs, f"{key}-progress")]
     parts += _calibration(runs)
     for attribute in attributes_of(runs):
@@ -139,43 +140,6 @@ def _figures(runs: Sequence[Run]) -> list[str]:
         parts.append(element("h3", "With a few labels of the round"))
         parts.append(summary_table(runs, adapted=True))
     return parts
-
-
-def _cost(run: Run) -> Markup:
-    """What fairness cost one run: measured where the journal holds the decisions without it."""
-    lines = [line for line in run.lines if line.get("plain")]
-    name = element("strong", f"{run.name}: ")
-    if not run.asked.notions:
-        return element("p", name, "it was not asked to be fair.")
-    if not lines:
-        return element(
-            "p",
-            name,
-            "not measured. Run the same with --set constraints=none, and put both folders into one "
-            "report.",
-        )
-    changed = sum(line["plain"]["changed"] for line in lines)
-    rows = sum(line["rows"] for line in lines)
-    with_, without = (
-        fmean(value for line in lines if (value := side(line)) is not None)
-        for side in (
-            lambda line: line.get(run.measure),
-            lambda line: line["plain"].get(run.measure),
-        )
-    )
-    measure = run.measure.replace("_", " ")
-    cost = without - with_
-    words = "nothing" if abs(cost) < LITTLE else f"{abs(cost):.3f} of {measure}"
-    if cost <= -LITTLE:
-        words = f"nothing: {measure} is {abs(cost):.3f} higher"
-    unfair = judge([{**line, "counts": line["plain"]["counts"]} for line in lines], run.asked)
-    return element(
-        "div",
-        element(
-            "p", name, f"{words}. It changed {percent(changed / max(rows, 1))} of the decisions."
-        ),
-        cost_table(run, unfair),
-    )
 
 
 def _calibration(runs: Sequence[Run]) -> list[str]:

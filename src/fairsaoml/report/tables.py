@@ -9,21 +9,20 @@ from statistics import fmean
 from typing import Any
 
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.evaluate.shares import metric_of, summed
-from fairsaoml.evaluate.verdict import mean_counts
 from fairsaoml.report.calibration import GroupChances
 from fairsaoml.report.figures import interval_axis, interval_bar, style
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.rates import RATES, group_mark
 from fairsaoml.report.reading import Block, Figures, Run
-from fairsaoml.report.words import answer_mark, interval_words, notion_title, percent, plain
+from fairsaoml.report.words import answer_mark, interval_words, notion_title, plain
 
 __all__ = [
     "chances_table",
-    "cost_table",
     "group_table",
+    "head",
     "settings_table",
     "summary_table",
+    "table",
     "troubles_table",
     "verdict_table",
 ]
@@ -55,8 +54,8 @@ def verdict_table(runs: Sequence[Run]) -> Markup:
     ]
     least = math.floor(10 * min([entry["low"] for *_, entry in entries] + [0.7])) / 10
     named = len(runs) > 1
-    heads = [_head("Run", "words")] if named else []
-    heads += [_head("Compared", "words"), _head("Verdict", "words"), _head("Ratio (95 % interval)")]
+    heads = [head("Run", "words")] if named else []
+    heads += [head("Compared", "words"), head("Verdict", "words"), head("Ratio (95 % interval)")]
     heads.append(element("th", interval_axis(least), scope="col", class_="bar"))
     bodies = []
     for _, group in groupby(entries, key=lambda entry: entry[:1]):
@@ -76,40 +75,12 @@ def verdict_table(runs: Sequence[Run]) -> Markup:
             ]
             rows.append(element("tr", *cells, class_=None if judged else "aside"))
         bodies.append(element("tbody", *rows, class_="lines"))
-    return _table(
+    return table(
         "The lowest group's rate over the highest group's: 1 is equal treatment. Vertical line: "
         "what was asked for, or the 80 % rule.",
         element("tr", *heads),
         *bodies,
         class_="board",
-    )
-
-
-def cost_table(run: Run, without: Mapping[str, Any]) -> Markup:
-    """Return the figures as decided and without fairness, side by side."""
-    lines = [line for line in run.lines if line.get("plain")]
-    attribute = next(iter(run.verdict["attributes"]))
-    sides: dict[str, tuple[list[Any], Mapping[str, Any]]] = {
-        "As decided": (lines, run.verdict),
-        "Without fairness": ([{**li, "counts": li["plain"]["counts"]} for li in lines], without),
-    }
-    keys = [(name, key) for name in run.verdict["attributes"] for key in run.asked.judged]
-    heads = ["Accuracy", "Balanced accuracy", "Positive decisions"]
-    heads += [notion_title(key, name) for name, key in keys]
-    rows = []
-    for title, (decided, verdict) in sides.items():
-        total = summed(mean_counts(decided, attribute).values())
-        cells = [plain(metric_of(name, total), 3) for name in ("accuracy", "balanced_accuracy")]
-        cells.append(percent(total.predicted_positive / max(total.rows, 1)))
-        for name, key in keys:
-            entry = verdict["attributes"][name]["notions"][key]
-            cells.append(interval_words(entry, run.asked.ratio))
-        cells_ = [element("td", cell) for cell in cells]
-        rows.append(element("tr", element("th", title, scope="row"), *cells_))
-    return _table(
-        "All rounds. Without fairness: the same learner on the same rows, its multipliers at 0.",
-        element("tr", _head("", "words"), *(_head(head) for head in heads)),
-        element("tbody", *rows, class_="lines"),
     )
 
 
@@ -125,10 +96,10 @@ def chances_table(groups: Mapping[str, GroupChances]) -> Markup:
         name = element("th", mark, group, scope="row", class_="marked")
         rows.append(element("tr", name, *(element("td", cell) for cell in cells)))
     heads = ("Mean probability", "Positive labels", "Mean threshold")
-    return _table(
+    return table(
         "A probability is a promise: its mean should be the share of positive labels. A row is "
         "decided positive when its probability is above its threshold.",
-        element("tr", _head("Group", "words"), *(_head(head) for head in heads)),
+        element("tr", head("Group", "words"), *(head(words) for words in heads)),
         element("tbody", *rows, class_="lines"),
     )
 
@@ -140,7 +111,7 @@ def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
         runs: of one stream.
         adapted: the figures after a few labels of each round, without the whole domains.
     """
-    heads = element("tr", _head("Run", _first(runs)), *(_head(title) for _, title in MEASURES))
+    heads = element("tr", head("Run", _first(runs)), *(head(title) for _, title in MEASURES))
     bodies = []
     for title, blocks in _aligned(runs, whole=not adapted):
         rows = [_stretch(title, blocks[0][1], len(MEASURES) + 1)]
@@ -157,14 +128,14 @@ def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
         "opposite directions do not cancel. Small: the mean over rounds, ± the standard deviation "
         "over seeds."
     )
-    return _table(caption, heads, *bodies)
+    return table(caption, heads, *bodies)
 
 
 def group_table(runs: Sequence[Run], attribute: str) -> Markup:
     """Return the table of each group's counts and rates, and of their ratios."""
     titles = [title for title, *_ in RATES]
     heads = element(
-        "tr", _head("Run", _first(runs)), _head("Group", "words"), *(_head(t) for t in titles)
+        "tr", head("Run", _first(runs)), head("Group", "words"), *(head(t) for t in titles)
     )
     bodies = []
     for title, blocks in _aligned(runs, whole=False, all_rounds=len(runs[0].domains) == 1):
@@ -183,7 +154,7 @@ def group_table(runs: Sequence[Run], attribute: str) -> Markup:
                 compared = element("td", "lowest ÷ highest", class_="words unknown")
                 rows.append(element("tr", first, compared, *cells))
         bodies.append(element("tbody", *rows))
-    return _table(
+    return table(
         f"Decisions by {attribute}: how many of how many, and their share.", heads, *bodies
     )
 
@@ -211,10 +182,10 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
             "Every ratio of every round is defined, none rests on too few cases, "
             "and no warning was raised.",
         )
-    heads = [_head("Run", _first(runs)), _head("Kind", "words"), _head("What", "words")]
-    return _table(
+    heads = [head("Run", _first(runs)), head("Kind", "words"), head("What", "words")]
+    return table(
         "How often, of all rounds and seeds.",
-        element("tr", *heads, _head("Times")),
+        element("tr", *heads, head("Times")),
         element("tbody", *rows, class_="lines"),
     )
 
@@ -222,7 +193,7 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
 def settings_table(runs: Sequence[Run]) -> Markup:
     """Return the content of `spec.json`, a column for each run; what differs is bold."""
     columns = [_sections(run) for run in runs]
-    heads = [_head("", "words"), *(_head(run.name, "words") for run in runs)]
+    heads = [head("", "words"), *(head(run.name, "words") for run in runs)]
     bodies = []
     for sections in zip(*columns, strict=True):
         rows = []
@@ -235,7 +206,7 @@ def settings_table(runs: Sequence[Run]) -> Markup:
             ]
             rows.append(element("tr", element("th", key, scope="row"), *cells))
         bodies.append(element("tbody", *rows, class_="lines"))
-    return _table("All settings; what differs is bold.", element("tr", *heads), *bodies)
+    return table("All settings; what differs is bold.", element("tr", *heads), *bodies)
 
 
 def _aligned(
@@ -340,10 +311,17 @@ def _stretch(title: str, block: Block, columns: int) -> Markup:
     return element("tr", element("th", title, rounds, scope="rowgroup", colspan=str(columns)))
 
 
-def _head(words: str, class_: str | None = None) -> Markup:
+def head(words: str, class_: str | None = None) -> Markup:
+    """Return the head of a column."""
     return element("th", words, scope="col", class_=class_)
 
 
-def _table(caption: str, heads: Markup, *bodies: Markup, class_: str = "") -> Markup:
-    table = element("table", element("caption", caption), element("thead", heads), *bodies)
-    return element("div", table, class_=f"scroll {class_}".strip())
+def table(caption: str, heads: Markup, *bodies: Markup, class_: str = "") -> Markup:
+    """Return a table that scrolls by itself where it is too wide."""
+    body = element(
+        "table",
+        element("caption", element("span", caption)),
+        element("thead", heads),
+        *bodies,
+    )
+    return element("div", body, class_=f"scroll {class_}".strip())
