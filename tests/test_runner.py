@@ -27,6 +27,7 @@ from fairsaoml.runs.spec import RunSpec, split_settings
 KEYS = {
     *("round", "seed", "domain", "rows", *FIGURES, "attributes", "undefined", "insufficient"),
     *("counts", "loss", "violation", "dual", "weights", "awake", "warnings", "adapted", "seconds"),
+    "chances",
 }
 
 
