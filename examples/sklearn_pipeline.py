@@ -51,7 +51,7 @@ def main() -> None:
         (StandardScaler(), ["merit", "hours"]), (OneHotEncoder(sparse_output=False), ["trade"])
     )
     search = GridSearchCV(
-        make_pipeline(columns, AdaptiveFairClassifier(model="logistic", random_state=0)),
+        make_pipeline(columns, AdaptiveFairClassifier(random_state=0)),
         {"adaptivefairclassifier__constraints": ["none", "dp"]},
         scoring=make_scorer(fair_accuracy).set_score_request(sensitive_features=True),
         cv=TimeSeriesSplit(2),
