@@ -20,8 +20,8 @@ from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, RoundInfo, Schema, State, Task
+from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import stacked
-from fairsaoml.evaluate.records import WARNINGS
 from fairsaoml.learners.registry import Entry
 from fairsaoml.learners.registry import entry as registered_entry
 

@@ -15,6 +15,8 @@ from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main", "run_app"]
 
+LONGEST = 2000  # letters of an error: a file of one line may be its own column's name
+
 app = typer.Typer(
     name="fairsaoml",
     cls=FirstPage,
@@ -66,6 +68,11 @@ def run_app(app: typer.Typer) -> None:
     # People read these: say what, not where in the code.
     warnings.formatwarning = lambda message, *_: f"fairsaoml: warning: {message}\n"
     try:
+        for word in sys.argv:
+            if not word.isprintable() and _encoded(word) is None:
+                raise ConfigError(
+                    f"expected words and file names in UTF-8, got {word!r}; rename the file"
+                )
         app()
     except ConfigError as error:
         _fail(error, 2)
@@ -81,6 +88,16 @@ def run_app(app: typer.Typer) -> None:
         sys.exit(130)
 
 
+def _encoded(word: str) -> bytes | None:
+    """A word of the command line as UTF-8; None where it was none."""
+    try:
+        return word.encode()
+    except UnicodeEncodeError:
+        return None
+
+
 def _fail(error: Exception, code: int) -> None:
-    typer.echo(f"fairsaoml: {error}", err=True)
+    words = " ".join(str(error).split("\n"))
+    words = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
+    typer.echo(f"fairsaoml: {words.encode(errors='backslashreplace').decode()}", err=True)
     sys.exit(code)

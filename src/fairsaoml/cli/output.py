@@ -53,4 +53,4 @@ def print_notes(notes: Iterable[str]) -> None:
     from rich.console import Console
 
     for note in notes:
-        Console().print(note, style="dim", highlight=False)
+        Console().print(note, style="dim", highlight=False, markup=False)

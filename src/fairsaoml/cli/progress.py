@@ -165,9 +165,9 @@ def _display(time_column: Any) -> Any:
     from rich.progress import BarColumn, Progress, TextColumn
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
-        TextColumn("{task.fields[text]}"),
+        TextColumn("{task.fields[text]}", markup=False),
         time_column,
         console=Console(stderr=True),
         transient=True,

@@ -19,7 +19,7 @@ from fairsaoml.cli.options import (
 from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
-from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.errors import ConfigError, RunError
 
 __all__ = ["finish", "run"]
 
@@ -170,8 +170,10 @@ def finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
     report = write_report([folder], folder / "report.html")
     if as_json:
         print_json(summary | {"folder": str(folder), "report": str(report)})
-        return
-    from fairsaoml.cli.tables import print_summary
+    else:
+        from fairsaoml.cli.tables import print_summary
 
-    print_summary(summary)
-    typer.echo(f"report: {report}")
+        print_summary(summary)
+        typer.echo(f"report: {report}")
+    if summary.get("left_out", {}).get("rounds") == summary["rounds"]:
+        raise RunError(f"nothing was learned in any of {summary['rounds']} rounds; see {report}")

@@ -22,7 +22,7 @@ def parse_value(text: str) -> Any:
         return WORDS[text.lower()]
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, int | float | list) else text
 
@@ -54,7 +54,7 @@ def read_config(path: Path) -> dict[str, Any]:
         content = tomllib.loads(path.read_text())
     except OSError as error:
         raise ConfigError(f"expected a TOML file at {path}, got {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}; write lines such as seeds = 5") from None
     for key, value in content.items():
         if isinstance(value, dict):

@@ -3,12 +3,13 @@
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fairsaoml.cli.output import print_notes
 from fairsaoml.evaluate.rule import RULE, verdict
 
-__all__ = ["print_rows", "print_summary"]
+__all__ = ["print_rows", "print_summary", "troubles"]
 
 ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 
@@ -23,14 +24,14 @@ def _cell(value: float | None, ratio: bool = False) -> str:
 def print_summary(summary: dict[str, Any]) -> None:
     """Print figures of the whole run and of the last rounds of each domain, then the verdict."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"{summary['learner']} on {summary['stream']}")
+    table.add_column(escape(f"{summary['learner']} on {summary['stream']}"))
     for title in ("accuracy", "balanced", "DP", "EO", "best fair"):
         table.add_column(title, justify="right")
 
     def add(name: str, block: dict[str, Any], best: float | None = None) -> None:
         pooled, windows = block["pooled"], block.get("windows") or block["pooled"]
         table.add_row(
-            name,
+            escape(name),  # a domain may be called [/north]
             _cell(pooled["accuracy"]),
             _cell(pooled["balanced_accuracy"]),
             _cell(windows["dp_ratio"], ratio=True),
@@ -56,12 +57,30 @@ def print_summary(summary: dict[str, Any]) -> None:
     print_notes([note + f"1 is fair, {RULE} is the 80 % rule."])
     for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
         style = {"fair": "green", "not fair": "yellow"}.get(attribute["answer"])
-        console.print(attribute["sentence"], style=style, highlight=False)
+        console.print(attribute["sentence"], style=style, highlight=False, markup=False)
+    for sentence in troubles(summary):
+        console.print(sentence, style="yellow", highlight=False, markup=False)
+
+
+def troubles(summary: dict[str, Any]) -> list[str]:
+    """What was not learned from, in words.
+
+    >>> troubles({"left_out": {"rounds": 1, "updates": 0, "rows": 20, "columns": 0}, "rounds": 9})
+    ['Nothing could be learned in 1 of 9 rounds.', '20 rows were left out.']
+    """
+    counts = summary.get("left_out") or dict.fromkeys(("rounds", "updates", "rows", "columns"), 0)
+    sentences = {
+        "rounds": f"Nothing could be learned in {counts['rounds']} of {summary['rounds']} rounds.",
+        "updates": f"{counts['updates']} updates were refused: they were not finite.",
+        "rows": f"{counts['rows']} rows were left out.",
+        "columns": f"{counts['columns']} columns were left out.",
+    }
+    return [words for name, words in sentences.items() if counts[name]]
 
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     """Print a plain table."""
     table = Table(*titles, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     Console().print(table)

@@ -49,7 +49,9 @@ class IntervalConfig(LearnerConfig):
     """Settings of learners with experts on geometric intervals."""
 
     base: int = setting(2, integer(2), "interval lengths are its powers")
-    horizon: int | None = setting(None, optional(integer(1)), "number of rounds, if it is known")
+    horizon: int | None = setting(
+        None, optional(integer(1, 10**9)), "number of rounds, if it is known"
+    )
 
 
 def damping() -> Any:

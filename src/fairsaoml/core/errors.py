@@ -6,6 +6,9 @@ from difflib import get_close_matches
 __all__ = ["ConfigError", "DataError", "FairSAOMLError", "RunError", "closest"]
 
 
+MOST_NAMES, LONGEST_NAME = 20, 60  # that an error lists, and letters of one
+
+
 class FairSAOMLError(Exception):
     """Anything this package refuses to do; the command prints it in one line and exits 1."""
 
@@ -32,4 +35,7 @@ def closest(word: str, known: Iterable[str]) -> str:
     """
     known = sorted(known)
     match = get_close_matches(word, known, n=1)
-    return f"did you mean {match[0]!r}?" if match else f"known: {', '.join(known)}"
+    if match:
+        return f"did you mean {match[0]!r}?"
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    return f"known: {', '.join(name[:LONGEST_NAME] for name in known[:MOST_NAMES])}{more}"

@@ -6,7 +6,6 @@ message and the listing of `fairsaoml learners` come from one line.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from math import isfinite
 from typing import Any, ClassVar, NamedTuple, Self
 
 from fairsaoml.core.errors import ConfigError, closest
@@ -24,6 +23,11 @@ __all__ = [
     "widths",
     "yes_or_no",
 ]
+
+
+LARGEST = 1e6  # beyond this a setting is a slip of the keyboard
+SHOWN = 80  # letters of a wrong value
+DEEPEST, WIDEST = 16, 4096  # hidden layers, and their units
 
 
 class Rule(NamedTuple):
@@ -54,20 +58,19 @@ class Registered(NamedTuple):
         return f"one of {', '.join([*self.also, *self.registry.names()])}{several}"
 
 
-def number(low: float = float("-inf"), high: float = float("inf"), why: str = "") -> Rule:
-    """A finite number from `low` to `high`."""
-    bounds = [f">= {low}"] * (low != float("-inf")) + [f"<= {high}"] * (high != float("inf"))
+def number(low: float = -LARGEST, high: float = LARGEST, why: str = "") -> Rule:
+    """A number from `low` to `high`."""
     return Rule(
         lambda value: _is_number(value) and low <= value <= high,
-        f"a number {' and '.join(bounds)}".rstrip() + (f"; {why}" if why else ""),
+        f"a number >= {low:g} and <= {high:g}" + (f"; {why}" if why else ""),
     )
 
 
-def integer(low: int) -> Rule:
-    """A whole number, at least `low`."""
+def integer(low: int, high: int = int(LARGEST)) -> Rule:
+    """A whole number from `low` to `high`."""
     return Rule(
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= low,
-        f"a whole number >= {low}",
+        lambda value: type(value) is int and low <= value <= high,
+        f"a whole number >= {low} and <= {high}",
     )
 
 
@@ -80,7 +83,9 @@ def one_of(*names: str, or_: Rule | None = None) -> Rule:
     """One of some words, or whatever `or_` takes."""
     words = ", ".join(names)
     return Rule(
-        lambda value: value in names or (or_ is not None and or_.holds(value)),
+        lambda value: (
+            (isinstance(value, str) and value in names) or (or_ is not None and or_.holds(value))
+        ),
         f"one of {words}" + (f", or {or_.expected}" if or_ else ""),
     )
 
@@ -92,14 +97,17 @@ def optional(rule: Rule) -> Rule:
 
 def widths() -> Rule:
     """Widths of hidden layers."""
+    width = integer(1, WIDEST)
     return Rule(
-        lambda value: isinstance(value, tuple) and all(integer(1).holds(width) for width in value),
-        "a list of whole numbers >= 1, such as [40, 40]",
+        lambda value: (
+            isinstance(value, tuple) and len(value) <= DEEPEST and all(map(width.holds, value))
+        ),
+        f"a list of at most {DEEPEST} whole numbers >= 1 and <= {WIDEST}, such as [40, 40]",
     )
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def setting(default: Any, rule: "Rule | Registered", meaning: str) -> Any:
@@ -119,14 +127,14 @@ class Settings:
             value = getattr(self, item.name)
             if isinstance(value, list):
                 value = tuple(value)
-            if isinstance(item.default, float) and type(value) is int:  # True is no number
+            if isinstance(item.default, float) and type(value) is int and _is_number(value):
                 value = float(value)
             rule = item.metadata["rule"]
             if value is None and not rule.holds(None):
                 value = "none"  # typed as a word, read as nothing
             object.__setattr__(self, item.name, value)
             if not rule.holds(value):
-                raise ConfigError(f"{item.name} must be {rule.expected}; got {value!r}")
+                raise ConfigError(f"{item.name} must be {rule.expected}; got {repr(value)[:SHOWN]}")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

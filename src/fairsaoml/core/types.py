@@ -55,6 +55,7 @@ class Task(NamedTuple):
     domain: str = ""  # only ever shown to people and written to files, never to a learner
     warnings: tuple[str, ...] = ()
     period: tuple[str, ...] = ()  # the times of the first and the last row, shown to people only
+    left_out: int = 0  # rows that came and cannot be learned from
 
 
 class Batch(NamedTuple):

@@ -8,23 +8,11 @@ import numpy as np
 
 from fairsaoml.core.types import Schema, State, Task
 from fairsaoml.evaluate.chances import chances_by_group
+from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.metrics import count, counts_to_json, figures
 from fairsaoml.evaluate.round import Outcome
 
 __all__ = ["RoundResult", "finished"]
-
-WARNINGS = {
-    "empty": "the task is empty: nothing learned, figures are null",
-    "one_class": "the task has one class only",
-    "one_group": "the task lacks a group: its constraint was switched off",
-    "dual_pinned": "the dual has been 0 under a positive violation for many rounds: "
-    "lower dual_damping or raise the dual steps",
-    "excluded": "the notions asked for exclude each other here: the first is kept, the others are "
-    "shown; look at the base rates by group",
-    "small_group": "a group has too few rows to be kept at the ratio asked for: it is shown, "
-    "not judged",
-    "not_finite": "the update was not finite and was not made; scale the features or step smaller",
-}
 
 
 class RoundResult(NamedTuple):
@@ -66,6 +54,7 @@ def line(
         "domain": task.domain,
         **({"period": list(task.period)} if task.period else {}),
         "rows": len(task.y),
+        **({"left_out": task.left_out} if task.left_out else {}),
         **figures,
         "seconds": seconds,
     }

@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from fairsaoml.core.errors import DataError
+from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.metrics import (
     FIGURES,
     MINIMUM_COUNT,
@@ -38,6 +39,7 @@ def summarise(
     seeds: Sequence[int],
     best: Mapping[str, Mapping[str, float]] | None = None,
     asked: Asked | None = None,
+    columns_left_out: int = 0,
     minimum_count: int = MINIMUM_COUNT,
 ) -> dict[str, Any]:
     """What `summary.json` says: blocks for all rounds, the last ten, and each domain.
@@ -83,10 +85,31 @@ def summarise(
         "stream": stream,
         "seeds": list(seeds),
         "rounds": len({line["round"] for line in lines}),
+        "left_out": _left_out(lines) | {"columns": columns_left_out},
         "overall": block(lines),
         "last": block(_last(lines)),
         "domains": domains,
         **({"verdict": judge(lines, asked)} if asked else {}),
+    }
+
+
+def _left_out(lines: Sequence[Line]) -> dict[str, int]:
+    """What was not learned from: rounds (by any seed), updates (of all seeds), rows of the stream.
+
+    >>> line = {"round": 1, "seed": 0, "warnings": [WARNINGS["empty"]], "left_out": 3}
+    >>> _left_out([line, {"round": 2, "seed": 0, "warnings": []}])
+    {'rounds': 1, 'updates': 0, 'rows': 3}
+    """
+    idle = {WARNINGS["empty"], WARNINGS["not_finite"]}
+    said = [set(line.get("warnings", ())) for line in lines]
+    learned = {line["round"] for line, words in zip(lines, said, strict=True) if not words & idle}
+    rows: dict[int, int] = {}
+    for line in lines:
+        rows[line["round"]] = max(rows.get(line["round"], 0), line.get("left_out", 0))
+    return {
+        "rounds": len(rows) - len(learned),
+        "updates": sum(WARNINGS["not_finite"] in words for words in said),
+        "rows": sum(rows.values()),
     }
 
 

@@ -54,7 +54,9 @@ class CBCEConfig(DrawingConfig):
 
     constraints: str = no_notions()
     horizon: int | None = setting(
-        None, optional(integer(1)), "number of rounds, if it is known; only storage depends on it"
+        None,
+        optional(integer(1, 10**9)),
+        "number of rounds, if it is known; only storage depends on it",
     )
     scale: float = setting(0.5, number(0), "S / G: step in an interval's first round")
     start: str = setting("fresh", one_of("fresh", "average"), "where a new expert begins")

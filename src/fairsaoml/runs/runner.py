@@ -304,14 +304,15 @@ def run_rounds(
 
 def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
     """Summarise the journal in a folder into `summary.json`; return its content."""
-    lines = read_rounds(folder / ROUNDS)
+    lines, content = read_rounds(folder / ROUNDS), read_spec(folder)
     summary = summarise(
         lines,
         learner=spec.learner,
         stream=spec.stream,
         seeds=spec.seeds,
         best=best,
-        asked=Asked.of(read_spec(folder)),
+        asked=Asked.of(content),
+        columns_left_out=len((content["stream"]["encoder"] or {}).get("dropped", ())),
     )
     write_json(folder / SUMMARY, summary)
     return read_json(folder / SUMMARY)

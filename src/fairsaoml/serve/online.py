@@ -28,8 +28,8 @@ from fairsaoml.core.types import (
     Task,
 )
 from fairsaoml.evaluate.compilation import require_unforked, use_cache
+from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import bucket
-from fairsaoml.evaluate.records import WARNINGS
 from fairsaoml.learners import registry
 from fairsaoml.learners.registry import Entry
 from fairsaoml.runs.checkpoint import structured

@@ -84,6 +84,7 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
         y=y.astype(np.float32),
         group=group.astype(np.int32),
         warnings=tuple(warnings),
+        left_out=task.left_out + int(np.count_nonzero(~whole)),
     )
 
 

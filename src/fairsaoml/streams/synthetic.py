@@ -27,6 +27,7 @@ from fairsaoml.streams.stream import Stream
 
 __all__ = ["Environment", "best_achievable", "environments", "posterior", "synthetic"]
 
+MOST = 10**6  # tasks or rows; more is a slip of the keyboard
 MERIT_FEATURES = (
     *("income", "debt_ratio", "credit_years", "savings", "loan_amount"),
     *("employment_years", "late_payments"),
@@ -288,10 +289,9 @@ def _accuracies(joint: Floats, rule: Floats) -> tuple[float, float]:
 
 
 def _require_whole(name: str, value: object, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ConfigError(
-            f"{name} must be a whole number >= {least}, got {value!r}; use {least} or more"
-        )
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= int(value) <= MOST:  # type: ignore[call-overload]
+        raise ConfigError(f"{name} must be a whole number >= {least} and <= {MOST}, got {value!r}")
 
 
 def _unit(vector: Floats) -> Floats:

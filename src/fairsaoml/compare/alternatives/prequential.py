@@ -10,8 +10,9 @@ from threadpoolctl import threadpool_limits
 
 from fairsaoml.compare.alternatives import catalog
 from fairsaoml.core.types import Schema, Task
+from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import rounds_of
-from fairsaoml.evaluate.records import WARNINGS, RoundResult, line, tally
+from fairsaoml.evaluate.records import RoundResult, line, tally
 from fairsaoml.streams.stream import Stream, checked
 
 __all__ = ["prequential"]

@@ -88,9 +88,26 @@ def require_safe(url: str) -> None:
 
 
 def _check_redirect(answer: Any, *_: Any, **__: Any) -> None:
-    """A redirect may not lead where the first address could not."""
+    """A redirect must stay with the site that was asked, and with https."""
     if answer.is_redirect:
-        require_safe(urljoin(answer.url, answer.headers["location"]))
+        target = urljoin(answer.url, answer.headers["location"])
+        require_safe(target)
+        asked, sent = (_site(url) for url in (answer.url, target))
+        if asked != sent:
+            raise DataError(
+                f"expected {answer.url} to stay at {asked}, got a redirect to {sent}; get the "
+                "file by hand if you trust that address"
+            )
+
+
+def _site(url: str) -> str:
+    """The last two parts of a host's name; an address of numbers as it is.
+
+    >>> _site("https://files.example.org/a.zip"), _site("http://127.0.0.1:8000/a")
+    ('example.org', '127.0.0.1')
+    """
+    host = urlsplit(url).hostname or ""
+    return host if host.replace(".", "").isdigit() else ".".join(host.split(".")[-2:])
 
 
 class _Bar:

@@ -7,12 +7,14 @@ fitted on a CSV file also reads a dataframe.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from fairsaoml.core.errors import DataError
 
 __all__ = [
     "Factor",
@@ -25,6 +27,7 @@ __all__ = [
     "numbers",
     "plain",
     "positions",
+    "require_flat",
     "some",
 ]
 
@@ -101,6 +104,8 @@ def plain(table: Any) -> Any:
             column = pc.run_end_decode(column)
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.string())
+        if pa.types.is_binary_view(column.type):
+            column = column.cast(pa.binary())
         if pa.types.is_float16(column.type):
             column = column.cast(pa.float32())
         if column.type != field.type:
@@ -243,16 +248,22 @@ def is_flat(kind: Any) -> bool:
     return not (pa.types.is_nested(kind) or _is_binary(kind) or pa.types.is_interval(kind))
 
 
+def require_flat(table: Any, names: Iterable[str]) -> None:
+    """Refuse columns of which a row has no readable value, or several."""
+    for name in names:
+        if not is_flat(kind := table.schema.field(name).type):
+            raise DataError(
+                f"expected texts, numbers or dates in the column {name!r}, got {kind}; "
+                "make it one value per row"
+            )
+
+
 def _is_mark(text: Any) -> Any:
     return pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
 
 
 def _is_binary(kind: Any) -> bool:
-    types = pa.types
-    tests = (
-        *(types.is_binary, types.is_large_binary, types.is_fixed_size_binary),
-        types.is_binary_view,
-    )
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
     return any(test(kind) for test in tests)
 
 

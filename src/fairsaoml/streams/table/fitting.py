@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.table.clock import Clock
-from fairsaoml.streams.table.columns import factor, is_flat, some
+from fairsaoml.streams.table.columns import factor, require_flat, some
 from fairsaoml.streams.table.encoder import Date, Encoder
 from fairsaoml.streams.table.groups import fit_sensitive
 from fairsaoml.streams.table.kinds import fit_encoder
@@ -39,12 +39,7 @@ def fit_first_task(
         DataError: The label has not two values, an attribute not two groups, or no column is
             left to be an input.
     """
-    for name in (roles.label, *roles.protected, *filter(None, (roles.time, roles.domain))):
-        if not is_flat(kind := first.schema.field(name).type):
-            raise DataError(
-                f"expected texts, numbers or dates in the column {name!r}, got {kind}; "
-                "make it one value per row"
-            )
+    require_flat(first, roles.flat)
     label, notes = fit_label(roles.label, first[roles.label], positive)
     table = first.filter(pa.array(label.codes(first[roles.label]) >= 0))
     sensitive = tuple(fit_sensitive(spec, first.column_names, table) for spec in roles.sensitive)

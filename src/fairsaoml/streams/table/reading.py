@@ -164,7 +164,7 @@ def _arrow_table(frame: Any) -> Any:
         wrapped = wrapped.collect("pyarrow") if isinstance(wrapped, nw.LazyFrame) else wrapped
         names = [str(name) for name in wrapped.columns]
         _require_distinct(names, "the table")
-        columns = [_arrow_column(wrapped[name]) for name in wrapped.columns]
+        columns = [_arrow_column(series) for series in wrapped.iter_columns()]
         frame = pa.table(dict(zip(names, columns, strict=True)))
     _require_distinct(frame.column_names, "the table")
     return plain(frame)

@@ -12,7 +12,7 @@ from fairsaoml.streams.table.columns import canonical, factor, positions, some
 from fairsaoml.streams.table.groups import columns_of, in_order_of_size
 from fairsaoml.streams.table.reading import need
 
-__all__ = ["Label", "Roles", "fit_label", "names_of"]
+__all__ = ["Label", "Roles", "column_name", "fit_label", "names_of"]
 
 # The usual word for "it happened", and its opposite.
 POSITIVE_WORDS = {
@@ -42,7 +42,7 @@ class Roles:
     def asked(
         cls,
         known: Sequence[str],
-        label: str,
+        label: str | None,
         sensitive: str | Sequence[str],
         time: str | None,
         domain: str | None,
@@ -51,6 +51,8 @@ class Roles:
     ) -> "Roles":
         """The roles that the settings of a stream ask for; contradictions raise `ConfigError`."""
         specs, dropped, named = names_of(sensitive), names_of(drop), names_of(columns)
+        if label is None:
+            raise ConfigError("expected the name of the label's column, got none; name it")
         if not specs or len(set(specs)) < len(specs):
             raise ConfigError(f"sensitive must name columns, each once, got {specs}; name one")
         protected = list(dict.fromkeys(c for spec in specs for c in columns_of(spec, known)))
@@ -78,15 +80,37 @@ class Roles:
         )
 
     @property
+    def flat(self) -> list[str]:
+        """The columns of which every row must have one readable value."""
+        others = [name for name in (self.time, self.domain) if name is not None]
+        return [self.label, *self.protected, *others]
+
+    @property
     def columns(self) -> list[str]:
         """All columns that must be read, each once."""
-        others = [name for name in (self.time, self.domain) if name is not None]
-        return list(dict.fromkeys([self.label, *self.protected, *others, *self.inputs]))
+        return list(dict.fromkeys([*self.flat, *self.inputs]))
 
 
-def names_of(names: str | Sequence[str]) -> list[str]:
-    """One name or several, as a list."""
-    return [names] if isinstance(names, str) else list(names)
+def names_of(names: Any) -> list[str]:
+    """One name or several, as a list.
+
+    >>> names_of("sex"), names_of([0, "sex"])
+    (['sex'], ['0', 'sex'])
+    """
+    several = [*names] if isinstance(names, Sequence) and not isinstance(names, str) else [names]
+    return [name for one in several if (name := column_name(one)) is not None]
+
+
+def column_name(name: Any) -> str | None:
+    """A column's name as text: a dataframe may call its columns 0, 1, 2. None stays None.
+
+    Raises ConfigError where it is neither.
+    """
+    if name is None or isinstance(name, str):
+        return name
+    if isinstance(name, int | tuple | np.integer) and not isinstance(name, bool):
+        return str(name)
+    raise ConfigError(f"expected the name of a column, got {name!r}; give it as text")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +159,7 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
             f"expected values in the label {name!r}, got none in the first task; "
             "choose another column or larger tasks"
         )
-    wish = None if positive is None else canonical(pa.array([positive])).to_pylist()[0]
+    wish = None if positive is None else _text(positive)
     if len(values) > 2:
         raise DataError(
             f"expected two values in the label {name!r}, got {len(values)}: {some(values)}; "
@@ -155,6 +179,14 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
     other = values[0] if chosen == values[1] else values[1]
     notes = () if wish else (f"label {name}: {chosen!r} counts as positive, {other!r} as negative",)
     return Label(column=name, positive=chosen, negative=other), notes
+
+
+def _text(value: Any) -> str:
+    """A value as a column's texts are written."""
+    try:
+        return canonical(pa.array([value])).to_pylist()[0] or str(value)
+    except (pa.ArrowException, TypeError):
+        raise ConfigError(f"positive must be one of the label's values, got {value!r}") from None
 
 
 def _completed(name: str, value: str, wish: str | None) -> list[str]:

@@ -26,13 +26,13 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.clock import Clock, timed
-from fairsaoml.streams.table.columns import factor, some
+from fairsaoml.streams.table.columns import factor, require_flat, some
 from fairsaoml.streams.table.cutting import Cut, TaskRows, continued_cut, cut
 from fairsaoml.streams.table.dates import require_format
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.fitting import fit_first_task, leaks
 from fairsaoml.streams.table.reading import open_source
-from fairsaoml.streams.table.roles import Roles, names_of
+from fairsaoml.streams.table.roles import Roles, column_name, names_of
 from fairsaoml.streams.table.survey import survey
 
 __all__ = ["encode_rows", "encoded_tasks", "stream_from_table"]
@@ -94,12 +94,13 @@ def stream_from_table(
     >>> first.y[:4].tolist(), first.group[:4, 0].tolist()
     ([0.0, 1.0, 1.0, 0.0], [1, 0, 0, 1])
     """
+    time, domain = column_name(time), column_name(domain)
     cutting = Cut.asked(tasks=tasks, every=every, rows=rows, time=time)
     if time_format is not None:
         require_format(time_format)
     favourable = _yes_or_no(favourable)
     opened = open_source(source) if read is None else open_source(source).first(read)
-    roles = Roles.asked(opened.columns, label, sensitive, time, domain, drop, columns)
+    roles = Roles.asked(opened.columns, column_name(label), sensitive, time, domain, drop, columns)
     surveyed = survey(opened, roles, cutting, time_format)
     cutting, clock = surveyed.cutting, surveyed.clock
 
@@ -107,7 +108,9 @@ def stream_from_table(
     if clock is None and time is not None:  # an iterator: its first rows tell
         head = next((table for table in batches if table.num_rows), None)
         batches = batches if head is None else chain([head], batches)
-        clock = None if head is None else Clock.readings(time, head[time], time_format)[0]
+        if head is not None:
+            require_flat(head, roles.flat)
+            clock = Clock.readings(time, head[time], time_format)[0]
     numbering = cutting.numbering(clock)
     begun = cut(timed(batches, clock), numbering)
     first = next(begun, None)
@@ -136,7 +139,7 @@ def stream_from_table(
         length=cutting.count(surveyed.windows),
         settings={
             "source": None if opened.path is None else str(opened.path.absolute()),
-            "label": label,
+            "label": roles.label,
             "sensitive": list(roles.sensitive),
             "positive": positive.item() if isinstance(positive, np.generic) else positive,
             "time": time,
@@ -222,8 +225,9 @@ def encoded_tasks(
         period = () if clock is None else clock.period(table)
         assert encoder.label is not None
         y = encoder.label.codes(table[encoder.label.column])
-        if (y < 0).any():
-            warnings.append(f"{int((y < 0).sum())} rows without a label were left out")
+        left_out = int((y < 0).sum())
+        if left_out:
+            warnings.append(f"{left_out} rows without a label were left out")
             table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         grouped = [role.codes(table) for role in encoder.sensitive]
         for role, (codes, missing, strange) in zip(encoder.sensitive, grouped, strict=True):
@@ -249,6 +253,7 @@ def encoded_tasks(
             group=np.stack([one.codes for one in grouped], axis=1),
             domain=name,
             warnings=tuple(warnings),
+            left_out=left_out,
             period=period,
         )
 

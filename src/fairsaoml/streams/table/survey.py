@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.streams.table.clock import Clock, OutOfOrder, TimedRows, Timeline, Unreadable
-from fairsaoml.streams.table.columns import factor
+from fairsaoml.streams.table.columns import factor, require_flat
 from fairsaoml.streams.table.cutting import ByTime, Cut, Every
 from fairsaoml.streams.table.digest import Fingerprint
 from fairsaoml.streams.table.reading import Source, join
@@ -54,6 +54,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
     labels, seen = dict[str, None](), Fingerprint()
     readings: list[_Reading] = []
     for table in source.batches(roles.columns):
+        require_flat(table, roles.flat)
         if not table.num_rows:
             continue
         if len(labels) < MANY_LABELS:
