@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from fairsaoml import learn, load, undo
+from fairsaoml import FairGLCClassifier, learn, load, undo, write_report
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.runs import runner
 from fairsaoml.runs.folder import locked
 from fairsaoml.runs.learn import new_rows_of_the_table
 from fairsaoml.runs.listing import list_runs
+from fairsaoml.runs.predict import predict_rows
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import RunSpec
 from test_predict import jobs
@@ -312,3 +313,34 @@ def test_a_record_that_was_edited_is_refused(folder):
     (folder / "learned.json").write_text(json.dumps(record))
     with pytest.raises(RunError, match=r"learned.json is not what was written"):
         learn(folder, applicants(240, 60))
+
+
+def test_a_model_trained_in_python_saves_to_a_folder_that_learns_and_predicts(tmp_path):
+    rows = applicants(0, 180)
+    model = FairGLCClassifier(model="logistic", random_state=0)
+    groups = rows[["sex"]]
+    model.fit(rows[["pay"]], rows["hired"], sensitive_features=groups)
+    model.save_run(tmp_path / "run", label="hired", task_rows=ROWS)
+    ours = load(tmp_path / "run")
+    new = applicants(180, 70)
+    assert ours.predict(new).tolist() == model.predict(new[["pay"]]).tolist()
+    scores, *_ = predict_rows(tmp_path / "run", new_file(tmp_path, new))
+    np.testing.assert_allclose(scores, model.predict_proba(new[["pay"]])[:, 1], rtol=1e-5)
+    assert learn(tmp_path / "run", new[:20])[:5] == (20, 0, 0, 0, 20)
+    assert learn(tmp_path / "run", new[20:])[:5] == (50, 0, 60, 1, 10)
+    first = new[:60]
+    model.partial_fit(first[["pay"]], first["hired"], sensitive_features=first[["sex"]])
+    later = load(tmp_path / "run")
+    assert later.n_rounds_ == model.n_rounds_
+    np.testing.assert_allclose(later.dual_, model.dual_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        later.decision_function(new), model.decision_function(new[["pay"]]), rtol=1e-3, atol=1e-4
+    )
+    assert write_report([tmp_path / "run"], tmp_path / "report.html").exists()
+    undo(tmp_path / "run")
+    assert load(tmp_path / "run").predict(new).tolist() == ours.predict(new).tolist()
+
+
+def new_file(folder, rows):
+    rows.to_csv(folder / "new.csv", index=False)
+    return folder / "new.csv"

@@ -37,7 +37,8 @@ def learn(
     from fairsaoml.runs.events import as_events
 
     if undo:
-        finish(folder, runs.undo(folder), as_json=json_)
+        if summary := runs.undo(folder):
+            finish(folder, summary, as_json=json_)
         return
     assert file is not None
     with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
@@ -47,7 +48,8 @@ def learn(
         f"now in {done.rounds} rounds; {done.waiting} wait for the next file",
         err=True,
     )
-    finish(folder, done.summary, as_json=json_)
+    if done.summary:  # a model from Python has none before its first round
+        finish(folder, done.summary, as_json=json_)
 
 
 def runs(

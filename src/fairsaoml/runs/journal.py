@@ -67,9 +67,9 @@ def read_rounds(path: Path) -> list[dict[str, Any]]:
     return [record for _, record in _lines(path)]
 
 
-def whole_rounds(path: Path, seeds: int) -> int:
-    """Return how many rounds in a row, from the first, have a line for every seed."""
-    lines = 0
+def whole_rounds(path: Path, seeds: int, before: int = 0) -> int:
+    """Return up to which round, from the one after `before`, every seed has its line."""
+    lines = before * seeds
     with suppress(Damaged):  # from a damaged line on, nothing counts
         for _, record in _lines(path) if path.exists() else ():
             if record["round"] != lines // seeds + 1:

@@ -107,7 +107,7 @@ def learn(
                 f"expected a run on a table in {folder}, got one on {saved['name']}; only a table "
                 "can be continued with rows of the same kind"
             )
-        if not is_finished(folder):
+        if not is_finished(folder) and "before" not in content:
             raise RunError(
                 f"the run in {folder} has not finished; continue it first with "
                 f"`fairsaoml run --resume {folder}`"
@@ -121,7 +121,8 @@ def learn(
         known = fingerprint["rows"] - rows.num_rows
         if not rows.num_rows:
             waiting = record["calls"][-1]["waiting"] if record["calls"] else 0
-            return Learned(known, known, 0, 0, waiting, read_json(folder / SUMMARY))
+            summary = read_json(folder / SUMMARY) if is_finished(folder) else {}
+            return Learned(known, known, 0, 0, waiting, summary)
         rows = join([*_waiting(folder, number - 1), rows])
         tasks, rest = whole_tasks(rows, saved["cut"])
         _require_readable(saved, [*tasks, *([TaskRows(rest, 0)] if rest.num_rows else [])])
@@ -195,10 +196,9 @@ def new_rows_of_the_table(folder: Path) -> tuple[Path, int | None]:
     """
     saved = read_spec(folder)["stream"]
     path, known = table_path(saved, folder), _fingerprints(saved, _read_record(folder))
-    begins, found = known_beginning(
-        open_source(path).batches([*saved["fingerprint"]["columns"]]), known
-    )
-    return path, found["rows"] - begins if begins else None
+    rows = join(list(open_source(path).batches(list(saved["fingerprint"]["columns"]))))
+    begins = unknown_from(rows, known)
+    return path, rows.num_rows - begins if begins else None
 
 
 # What is new

@@ -189,7 +189,7 @@ def last_checkpoint(
     The journal is written before a checkpoint is, so only damage makes it the shorter one.
     """
     newest = _checkpoint(spec, setup, folder, content)
-    journalled = whole_rounds(folder / ROUNDS, len(spec.seeds))
+    journalled = whole_rounds(folder / ROUNDS, len(spec.seeds), content.get("before", 0))
     if newest is None or newest.round <= journalled:
         return newest
     earlier = _checkpoint(spec, setup, folder, content, at_most=journalled)
@@ -303,8 +303,14 @@ def run_rounds(
 
 
 def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
-    """Summarise the journal in a folder into `summary.json`; return its content."""
+    """Summarise the journal in a folder into `summary.json`; return its content.
+
+    A model from Python has no summary, and an empty one is returned, until its first round here.
+    """
     lines, content = read_rounds(folder / ROUNDS), read_spec(folder)
+    if not lines and "before" in content:
+        (folder / SUMMARY).unlink(missing_ok=True)
+        return {}
     summary = summarise(
         lines,
         learner=spec.learner,

@@ -176,6 +176,8 @@ def table_path(saved: Mapping[str, Any], folder: Path) -> Path:
     Raises:
         DataError: It is at neither.
     """
+    if saved.get("path") is None:
+        raise DataError(f"expected the run of a table, got one of {saved['name']}; it has no file")
     places = [Path(saved["path"]), folder / (saved.get("relative_path") or saved["path"])]
     for place in places:
         if place.exists():

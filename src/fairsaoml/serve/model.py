@@ -79,7 +79,7 @@ class RunModel:
             else encoder.sensitive
         )
         self.notes_: tuple[str, ...] = ()
-        self._last_round = _last_line(Path(folder) / ROUNDS, checkpoint.round, chosen)
+        self._journal = Path(folder) / ROUNDS
 
     @property
     def classes_(self) -> np.ndarray:
@@ -104,15 +104,24 @@ class RunModel:
     def dual_(self) -> np.ndarray:
         """The price on each constraint's violation; 0 where it costs nothing."""
         info = self.online.info
-        return np.asarray(self._last_round["dual"] if info is None else info.dual)
+        return np.asarray(self._last_round()["dual"] if info is None else info.dual)
 
     @property
     def weights_(self) -> np.ndarray:
         """Weights of the experts that were present in the last round."""
         info = self.online.info
         if info is None:
-            return np.asarray(self._last_round["weights"])
+            return np.asarray(self._last_round()["weights"])
         return np.asarray(info.weights)[np.asarray(info.present)]
+
+    def _last_round(self) -> dict[str, Any]:
+        """Return what the journal says of the last round."""
+        for line in reversed(read_rounds(self._journal)):
+            if (line["round"], line["seed"]) == (self.online.round, self.online.seed):
+                return line
+        raise RunError(
+            f"expected round {self.online.round} in {self._journal}, found none; learn one"
+        )
 
     def predict(self, rows: Any) -> np.ndarray:
         """Return the label decided for each row, in the label's own words.
@@ -232,14 +241,3 @@ def _column(values: Any) -> Any:
     # Values of several types: their text.
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return pa.array([None if value is None else str(value) for value in values])
-
-
-def _last_line(path: Path, round: int, seed: int) -> dict[str, Any]:
-    """Return what the journal says of a round and seed."""
-    for line in reversed(read_rounds(path)):
-        if (line["round"], line["seed"]) == (round, seed):
-            return line
-    raise RunError(
-        f"expected round {round} of seed {seed} in {path}, found none; continue the run with "
-        f"`fairsaoml run --resume {path.parent}`"
-    )

@@ -132,6 +132,11 @@ class OnlineLearner(Saveable):
         return tuple(c.name for c in make_problem(self.config, self.schema).constraints)
 
     @property
+    def state(self) -> State:
+        """What was learned, as the learner keeps it."""
+        return self._state
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the last round, in words."""
         flags = {} if self.info is None else self.info.flags
