@@ -77,9 +77,10 @@ class Asked(NamedTuple):
         config = (spec.get("learner") or {}).get("config") or {}
         stream = (spec.get("stream") or {}).get("settings") or {}
         names = str(config.get("constraints") or "").split("+")
+        notions = tuple(name for name in names if name in NOTIONS)
         return cls(
-            notions=tuple(name for name in names if name in NOTIONS),
-            ratio=float(config.get("ratio") or RULE),
+            notions=notions,
+            ratio=float(config.get("ratio") or RULE) if notions else RULE,
             favourable=stream.get("favourable") not in ("no", False),
         )
 
@@ -297,8 +298,8 @@ def _sentence(
             continue
         value = ratio_words(entry["ratio"], asked.ratio)
         said.append(f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})")
-    ruled = asked.ratio == RULE or not asked.notions
-    goal = f"the 80 % rule is {RULE:.2f}" if ruled else f"{asked.ratio:.2f} was asked for"
+    by_rule = asked.ratio == RULE
+    goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
     words = ANSWERS[answer]
     return f"{words[0].upper()}{words[1:]} by {attribute}: {' and '.join(said)}; {goal}."
 

@@ -145,7 +145,9 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def differences(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Return a label for each run: the words of its name and the settings that not all have.
+    """Return a label for each run: what its name says and not all names do.
+
+    A setting that one name says and another leaves at its default is said where it is needed.
 
     Args:
         runs: the name, such as "aod rows=50", and all settings, of each.
@@ -159,11 +161,14 @@ def differences(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     stems = [" ".join(word for word in name.split() if "=" not in word) for name, _ in runs]
     named = dict.fromkeys(word.split("=")[0] for name, _ in runs for word in name.split()[1:])
     keys = [key for key in named if len({str(own.get(key)) for _, own in runs if key in own}) > 1]
+    if len(runs) == 1:
+        return [name for name, _ in runs]
     labels = []
     for stem, (name, own) in zip(stems, runs, strict=True):
         said = [stem] if len(set(stems)) > 1 else []
-        said += [f"{key}={own[key]}" for key in keys if key in own]
-        labels.append(" ".join(said) if said and len(runs) > 1 else name)
+        typed = [word for word in name.split()[1:] if word.split("=")[0] in keys]
+        every = [f"{key}={own[key]}" for key in keys if key in own]
+        labels.append(" ".join([*said, *(typed if said or typed else every)]) or name)
     return labels
 
 
