@@ -67,7 +67,7 @@ def plain(problem: Problem, config: Any) -> Learner:
     return Learner(
         init=lambda key: (problem.model.init(key), jnp.zeros((), jnp.int32)),
         scores=lambda state, x: problem.model.scores(state[0], x),
-        margins=lambda state, x: problem.model.scores(state[0], x),
+        margins=lambda state, x, group=None: problem.model.scores(state[0], x),
         adapt=lambda state, support: state,
         step=step,
     )

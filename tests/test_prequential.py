@@ -178,7 +178,7 @@ def counting_learner(bias=0.0):
     return Learner(
         init=lambda key: jnp.zeros(()),
         scores=lambda state, x: jnp.full(x.shape[0], bias) + state,
-        margins=lambda state, x: jnp.full(x.shape[0], bias) + state,
+        margins=lambda state, x, group=None: jnp.full(x.shape[0], bias) + state,
         adapt=lambda state, support: state + 1000 * support.weight.sum(),
         step=lambda key, round, state, batch: (state + 1, info()),
     )
