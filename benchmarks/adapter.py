@@ -26,7 +26,7 @@ from fairsaoml.serve.online import OnlineLearner
 ROWS, FEATURES, BUCKET = 1000, 20, 1024
 WARM, ROUNDS = 3, 60
 HORIZON = 64  # as many levels as the rounds have
-LEARNERS = ("fairsaoml-live", "fairsaoml", "fair-fml", "fair-glc", "aod")
+LEARNERS = ("fairsaoml-decoupled", "fairsaoml", "fair-fml", "fair-glc", "aod")
 SCHEMA = Schema(
     features=tuple(f"x{index}" for index in range(FEATURES)),
     attributes=(Attribute("sex", ("f", "m")),),

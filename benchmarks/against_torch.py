@@ -28,7 +28,7 @@ def measure(full: bool = False) -> list[Measured]:
         for size in workload.SIZES
         for kind in workload.KINDS
         # Live experts all learn in every round: their crowded round is like any other.
-        for when in ("typical", "crowded")[: 2 if full and kind != "fairsaoml-live" else 1]
+        for when in ("typical", "crowded")[: 2 if full else 1]
     ]
 
 

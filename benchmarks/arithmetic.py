@@ -70,30 +70,22 @@ def products(size: Size, kind: str, iterations: int = 20) -> Counter[Product]:
     """All matrix products of a typical round and how often each is done.
 
     >>> from benchmarks.workload import SMALL
-    >>> found = products(SMALL, "fairsaoml-live")
-    >>> found[Product(4, 200, 41, 40)], found[Product(4, 41, 200, 40, "left")]
+    >>> found = products(SMALL, "fairsaoml, first-order")
+    >>> found[Product(4, 41, 200, 40, "left")], found[Product(2, 41, 200, 40, "left")]
     (20, 20)
-    >>> sum(count * 2 * e * n * k * m for (e, n, k, m, _), count in found.items())
-    275834880
     """
     levels, awake, rows, features = size.levels, TYPICAL_AWAKE, 2 * size.per_class, size.features
     every, some = (levels, rows, features), (awake, rows, features)
-    if kind == "fairsaoml-live":
-        once = [*forward(*every), *backward(*every)]
-        # Credit: every expert scores the task.
-        last = [*forward(levels, size.rows, features)]
+    # The base learner's gradient, and the violation where it leads.
+    once = [*forward(*some), *backward(*some), *forward(*some)]
+    if kind == "fairsaoml, first-order":
+        once += [*forward(*every), *backward(*every)]
     else:
-        # The base learner's gradient, and the violation where it leads.
-        once = [*forward(*some), *backward(*some), *forward(*some)]
-        if kind == "fairsaoml, first-order":
-            once += [*forward(*every), *backward(*every)]
-        else:
-            # Sleepers are only looked at; the awake's gradient goes back through the base learner.
-            once += [*forward(*some), *backward(*some), *curvature(*some)]
-            once += [*forward(levels - awake, rows, features)]
-        # Credit: the meta pair and the experts on a fresh query.
-        last = [*forward(*every), *forward(*every)]
-    counted = Counter(last)
+        # Sleepers are only looked at; the awake's gradient goes back through the base learner.
+        once += [*forward(*some), *backward(*some), *curvature(*some)]
+        once += [*forward(levels - awake, rows, features)]
+    # Credit: the meta pair and the experts on a fresh query.
+    counted = Counter([*forward(*every), *forward(*every)])
     for product in once:
         counted[product] += iterations
     return counted

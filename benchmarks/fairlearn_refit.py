@@ -15,13 +15,13 @@ from benchmarks.measure import Measured, at_least
 from benchmarks.rows import Rows, real_rows
 from benchmarks.workload import Size
 from fairsaoml.compare.alternatives import catalog
+from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner
 
 __all__ = ["measure"]
 
 STREAM = "stop-and-frisk:BMS"
 LIKE = Size("BMS", features=71, per_class=100, rows=728, levels=6)
-HORIZON = 96  # rounds of the stream
 WINDOW = 16
 PEERS = ("expgrad-eo", "expgrad")  # the first asks for what the default learner is asked for
 
@@ -35,7 +35,7 @@ def measure(full: bool) -> list[Measured]:
 
 def of_peer(name: str, rows: Rows) -> Measured:
     """The peer's round over ours, medians of the rounds after the first window."""
-    ours = OnlineLearner(rows.schema, settings={"horizon": HORIZON})
+    ours = OnlineLearner(rows.schema)
     theirs = catalog.make(name, rows.schema, 0, {"window": WINDOW, "every": WINDOW})
     mine, other = [], []
     for number, task in enumerate(rows.tasks):
@@ -45,7 +45,7 @@ def of_peer(name: str, rows: Rows) -> Measured:
             other.append(refitted)
     ours_takes, theirs_takes = median(mine[WINDOW:]), median(other[1:])
     return Measured(
-        f"fairsaoml-live's round against Fairlearn's {catalog.CATALOG[name].fixed['moment']} "
+        f"{registry.DEFAULT}'s round against Fairlearn's {catalog.CATALOG[name].fixed['moment']} "
         f"refitted on {WINDOW} tasks",
         theirs_takes / ours_takes,
         at_least(300),

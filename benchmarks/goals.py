@@ -69,6 +69,7 @@ def main(learner: str, generators: range, settings: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    learner, generators, *pairs = [*sys.argv[1:], *["fairsaoml-live", "0-4"][len(sys.argv) - 1 :]]
+    defaults = ["fairsaoml-decoupled", "0-9"]
+    learner, generators, *pairs = [*sys.argv[1:], *defaults[len(sys.argv) - 1 :]]
     first, _, last = generators.partition("-")
     main(learner, range(int(first), int(last or first) + 1), parse_settings(pairs))

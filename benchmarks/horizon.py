@@ -14,7 +14,7 @@ from fairsaoml.learners import registry
 
 __all__ = ["measure"]
 
-LEARNERS = ("fairsaoml-live", "fairsaoml", "fairsaoml-newton")
+LEARNERS = ("fairsaoml", "aod")
 EARLY, LATE = 64, 4096
 SLACK = 1.1
 BASE = 2

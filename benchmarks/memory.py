@@ -19,7 +19,7 @@ __all__ = ["measure"]
 
 EARLY, LATE = 200, 10_000
 FEW_LATE = 1_000  # rounds, in the quick form, of learners that are not the default
-LEARNERS = ("fairsaoml-live", "fairsaoml", "fairsaoml-newton")
+LEARNERS = ("fairsaoml-decoupled", "fairsaoml")
 TINY = {"model": "logistic", "capacity": 16, "support": 4, "meta_iterations": 2}
 MEGA = 1024 * 1024
 

@@ -25,7 +25,7 @@ WARM, ROUNDS = 2, 32  # `synthetic` has 90
 
 def measure(full: bool) -> list[Measured]:
     """The default learner; all three of ours in the full form."""
-    learners = ["fairsaoml-live", "fairsaoml", "fairsaoml-newton"]
+    learners = ["fairsaoml-decoupled", "fairsaoml"]
     return [row for learner in learners[: None if full else 1] for row in of_learner(learner)]
 
 

@@ -22,12 +22,10 @@ __all__ = ["measure"]
 
 ROUNDS = 10
 CASES = (
-    ("fairsaoml-live", "unknown"),
-    ("fairsaoml-live", "known"),
+    ("fairsaoml-decoupled", "known"),
     ("fairsaoml", "known"),
-    ("fairsaoml-newton", "known"),
 )
-MORE_CASES = (("fairsaoml", "unknown"), ("fairsaoml-newton", "unknown"))
+MORE_CASES = (("fairsaoml-decoupled", "unknown"), ("fairsaoml", "unknown"))
 
 
 def measure(full: bool) -> list[Measured]:

@@ -1,4 +1,4 @@
-"""The peer: a steady round of `fairsaoml` and `fairsaoml-live` as PyTorch does it fastest.
+"""The peer: a steady round of `fairsaoml` as PyTorch does it fastest.
 
 Written from the formulas, for speed: experts are an axis of every product, whatever of losses and
 gaps does not depend on theta is computed once for all draws of a round, a draw's rows are gathered
@@ -35,8 +35,6 @@ STYLES = ("vmap", "batched", "compiled")
 PROFILED = 10  # rounds
 EMPTY = 2.0  # the priority of a slot that holds no row
 HEDGE_SCALE = 3.0
-SPREAD, SMALLEST_DEVIATION = 3.0, 0.1  # of a decision's smooth stand-in
-SMALLEST_RATE = 0.01
 LABELS = {"dp": (None,), "eo": (1, 0)}  # what a notion's constraints condition on
 
 Params = tuple[Tensor, ...]  # weight, bias, weight, bias, ...
@@ -64,26 +62,22 @@ class Rows(NamedTuple):
     index: Tensor  # (..., level, row): in the samples, laid flat
     side: Tensor  # (..., level, row): -1 where the label is 1, else 1
     loss: Tensor  # (..., level, row): in the balanced loss
-    weight: Tensor  # (..., level, row): with the class prior restored; sums to 1
     gap: Tensor  # (..., level, constraint, row): in the gap between groups
-    rate: Tensor  # (..., level, constraint, row): in the mean of both groups
     known: Tensor  # (..., level, constraint)
 
 
 class Expert(NamedTuple):
-    """Experts' pairs, (level, ...), or the meta pair; `gap` is what live ones remember."""
+    """Experts' pairs, (level, ...), or the meta pair."""
 
     primal: Params
     dual: Tensor
-    gap: Tensor
 
 
 class State(NamedTuple):
     """What the next round needs."""
 
-    meta: Expert  # not used by live experts
+    meta: Expert
     experts: Expert
-    weights: Tensor  # of the deployed mixture of live experts
     regret: Tensor
     abs_regret: Tensor
     samples: Samples
@@ -136,15 +130,6 @@ def lagrangian(
     return balanced_loss(z, rows) + (dual * violation).sum(-1), violation
 
 
-def decided_gaps(z: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-    """Gaps and rates of the sharpened decision; the sharpness is held fixed."""
-    mean = (rows.weight * z).sum(-1, keepdim=True)
-    deviation = (rows.weight * (z - mean) ** 2).sum(-1, keepdim=True).sqrt()
-    sharpness = (SPREAD / deviation.clamp(min=SMALLEST_DEVIATION)).clamp(min=1.0).detach()
-    h = torch.sigmoid(sharpness * z).unsqueeze(-2)
-    return (rows.gap * h).sum(-1), (rows.rate * h).sum(-1)
-
-
 def move(primal: Params, slope: Params, step: Tensor | float) -> Params:
     """theta - step * gradient; a tensor is a step per expert."""
 
@@ -157,7 +142,7 @@ def move(primal: Params, slope: Params, step: Tensor | float) -> Params:
 def joined(lower: Expert, upper: Expert) -> Expert:
     """Two runs of levels as one."""
     primal = tuple(map(torch.cat, zip(lower.primal, upper.primal, strict=True)))
-    return Expert(primal, torch.cat([lower.dual, upper.dual]), torch.cat([lower.gap, upper.gap]))
+    return Expert(primal, torch.cat([lower.dual, upper.dual]))
 
 
 def some(values: Any, take: Callable[[Tensor], Tensor]) -> Any:
@@ -212,7 +197,6 @@ class TorchRound:
 
     def __init__(self, game: Game, style: str = "batched") -> None:
         self.config, self.size = game.config, game.size
-        self.live = hasattr(game.config, "gap_memory")
         self.labels = LABELS[game.config.constraints]
         self.vmapped = style == "vmap"
         self.state = tensors(game)
@@ -220,8 +204,8 @@ class TorchRound:
             round: some(tuple(game.batches[round - 1]), tensor)
             for round in (game.size.typical, game.size.crowded)
         }
-        self.iterate: Callable = self.live_iteration if self.live else self.iteration
-        self.judge: Callable = self.live_credit if self.live else self.credit
+        self.iterate: Callable = self.iteration
+        self.judge: Callable = self.credit
         if style == "compiled":
             self.judge = Compiled(self.judge)
             if getattr(game.config, "meta_gradient", "") == "exact":
@@ -233,10 +217,7 @@ class TorchRound:
     def play(self, round: int, given: Draws | None = None) -> None:
         """A round; draws may be given, so that the numbers can be compared."""
         with torch.no_grad():
-            learn = self.live_round if self.live else self.meta_round
-            self.state = learn(round, given)
-
-    # What both learners share of a round.
+            self.state = self.meta_round(round, given)
 
     def awake(self, round: int) -> int:
         """How many levels start at a round: a prefix."""
@@ -271,7 +252,7 @@ class TorchRound:
 
     def rows(self, draws: Draws, deployed: Deployed, query: bool, times: int) -> Rows:
         """All draws of a round of one sort, (iteration, level, ...)."""
-        ask = 0 if self.live else self.config.query
+        ask = self.config.query
         support, held = self.config.support, draws.held
         supported = (-(-held * support // (support + ask))).clamp(max=support)
         queried = torch.minimum(held - supported, torch.full_like(held, ask))
@@ -306,7 +287,7 @@ class TorchRound:
         second, first = spoken * group.unsqueeze(-2), spoken * (1 - group.unsqueeze(-2))
         known = (second.sum(-1) > 0) & (first.sum(-1) > 0)
         gap = torch.where(known[..., None], share(second) - share(first), 0.0)
-        return Rows(index, 1 - 2 * y, (zero + one) / classes, restored, gap, share(spoken), known)
+        return Rows(index, 1 - 2 * y, (zero + one) / classes, gap, known)
 
     def gathered(self, rows: Rows) -> Tensor:
         """The features of one draw, (level, row, feature)."""
@@ -348,7 +329,6 @@ class TorchRound:
         return State(
             meta,
             experts,
-            weights,
             state.regret + won,
             state.abs_regret + won.abs(),
             draws.samples,
@@ -383,7 +363,7 @@ class TorchRound:
             / roots[:, None]
             * objective(primal, start.dual, *draw.support)[1]
         )
-        adapted = Expert(primal, (start.dual + ascent).relu(), start.gap)
+        adapted = Expert(primal, (start.dual + ascent).relu())
 
         def weighted(primal: Params, dual: Tensor, x: Tensor, rows: Rows, p: Tensor) -> tuple:
             value, violation = objective(primal, dual, x, rows)
@@ -447,83 +427,6 @@ class TorchRound:
         of_expert = lagrangian(experts.primal, meta.dual, x, rows, shift, tolerance)[0]
         return (of_meta - of_expert).clamp(-1, 1)
 
-    # The live experts.
-
-    def live_round(self, round: int, given: Draws | None) -> State:
-        state, batch, awake = self.state, self.batches[round], self.awake(round)
-        x, y, group, weight = batch
-        rates, tasks, deployed = self.observe(y)
-        whole = self.counted(y, y, group[:, 0], weight, deployed)
-        won = self.judge(state.experts, x, whole, state.weights, deployed.shift)
-        discount = self.config.credit_discount
-        regret = discount * state.regret + won
-        weights = torch.softmax(self.config.credit_rate * regret, 0)
-        mean = some(state.experts, lambda leaf: torch.tensordot(weights, leaf, 1))
-        learning = joined(spread(mean, awake), some(state.experts, lambda leaf: leaf[awake:]))
-        draws = given or self.draw(batch, awake)
-        self.state = state._replace(samples=draws.samples)
-        times = self.config.meta_iterations
-        uncertain = self.uncertainty(draws.samples)
-        for rows in each(self.rows(draws, deployed, query=False, times=times)):
-            learning = self.iterate(learning, self.gathered(rows), rows, deployed.shift, uncertain)
-        return State(
-            state.meta,
-            learning,
-            weights,
-            regret,
-            discount * state.abs_regret + won.abs(),
-            draws.samples,
-            rates,
-            tasks,
-        )
-
-    def uncertainty(self, samples: Samples) -> Tensor:
-        """1/n + 1/n' of each constraint's two sides, all rows held; (level, constraint)."""
-        held = samples.priority < EMPTY
-        second = (held & (samples.group == 1)).sum(2)
-        sides = torch.stack([second, held.sum(2) - second]).clamp(min=1)
-        return (1 / sides).sum(0)[:, [1, 0]]
-
-    def live_iteration(
-        self, expert: Expert, x: Tensor, rows: Rows, shift: Tensor, uncertain: Tensor
-    ) -> Expert:
-        """One step of every expert; gaps are relative, remembered, believed as rows show them."""
-        config = self.config
-        scale, memory = config.gap_scale**2, config.gap_memory
-
-        def objective(
-            primal: Params, dual: Tensor, old: Tensor, x: Tensor, rows: Rows, uncertain: Tensor
-        ) -> tuple[Tensor, Tensor]:
-            z = logits(primal, x)
-            gap, rate = decided_gaps(z + shift, rows)
-            rate = rate.clamp(SMALLEST_RATE, 1 - SMALLEST_RATE).detach()
-            gap = gap / (2 * rate)
-            trust = scale / (scale + uncertain * (1 - rate) / (4 * rate))
-            new = memory * old + (1 - memory) * trust * gap
-            remembered = torch.where(rows.known, new, old).detach()
-            price = dual * remembered.sign()
-            return balanced_loss(z, rows) + (price * gap).sum(-1), remembered
-
-        slope, gap = self.gradient(objective)(
-            expert.primal, expert.dual, expert.gap, x, rows, uncertain
-        )
-        ascent = gap.abs() - config.tolerance - config.dual_damping * expert.dual
-        return Expert(
-            primal=move(expert.primal, slope, config.primal_step),
-            dual=(expert.dual + config.dual_step * ascent).relu(),
-            gap=gap,
-        )
-
-    def live_credit(
-        self, experts: Expert, x: Tensor, rows: Rows, weights: Tensor, shift: Tensor
-    ) -> Tensor:
-        """What experts saved against the mixture, on rows that nobody has learned from."""
-        z = logits(experts.primal, x)
-        gap = decided_gaps(z + shift, rows)[0]
-        excess = torch.where(rows.known, gap.abs() - self.config.tolerance, 0.0).relu()
-        cost = balanced_loss(z, rows) + excess @ (weights @ experts.dual)
-        return (weights @ cost - cost).clamp(-1, 1)
-
 
 def spread(pair: Expert, levels: int) -> Expert:
     """The same pair for every level."""
@@ -562,8 +465,7 @@ def tensor(leaf: Any) -> Tensor:
 def experts_of(pair: Any) -> Expert:
     """A pair of ours, of one expert or of many."""
     primal = tuple(tensor(layer[key]) for layer in pair.primal for key in ("weight", "bias"))
-    dual = tensor(pair.dual)
-    return Expert(primal, dual, tensor(getattr(pair, "gap", jnp.zeros_like(pair.dual))))
+    return Expert(primal, tensor(pair.dual))
 
 
 def samples_of(samples: Any) -> Samples:
@@ -580,12 +482,9 @@ def draws_of(draws: Any) -> Draws:
 def tensors(game: Game) -> State:
     """The game's present state."""
     state, prior = game.state.learned, game.state.prior
-    experts = experts_of(state.bank.pair)
-    live = not hasattr(state, "meta")
     return State(
-        meta=some(experts, lambda leaf: leaf[0]) if live else experts_of(state.meta),
-        experts=experts,
-        weights=tensor(state.weights) if live else torch.zeros(game.size.levels),
+        meta=experts_of(state.meta),
+        experts=experts_of(state.bank.pair),
         regret=tensor(state.bank.regret),
         abs_regret=tensor(state.bank.abs_regret),
         samples=samples_of(state.samples),
@@ -605,11 +504,8 @@ def largest_difference(game: Game, peer: TorchRound, round: int) -> float:
     peer.state = tensors(game)
     peer.play(round, draws_of(draws))
     game.play(round)
-    # The meta pair is the paper's learner's, the mixture's weights are the live experts'.
-    unused = "meta" if peer.live else "weights"
     ours, theirs = (
-        laid_flat(state._replace(**{"samples": (), unused: ()}), [])
-        for state in (tensors(game), peer.state)
+        laid_flat(state._replace(samples=()), []) for state in (tensors(game), peer.state)
     )
     return max((one - other).abs().max().item() for one, other in zip(ours, theirs, strict=True))
 

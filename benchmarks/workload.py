@@ -51,7 +51,6 @@ SIZES = (LARGE, SMALL)
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "fairsaoml, first-order": ("fairsaoml", {"meta_gradient": "first-order"}),
     "fairsaoml, exact": ("fairsaoml", {"meta_gradient": "exact"}),
-    "fairsaoml-live": ("fairsaoml-live", {}),
 }
 KEY = 0  # of all made rows and of all draws
 
@@ -61,9 +60,7 @@ class Game:
 
     def __init__(self, size: Size, kind: str) -> None:
         name, settings = KINDS[kind]
-        sized: dict[str, Any] = {"support": size.per_class, "horizon": size.horizon}
-        if name == "fairsaoml":
-            sized["query"] = size.per_class
+        sized = {"support": size.per_class, "query": size.per_class, "horizon": size.horizon}
         schema = Schema(
             features=tuple(f"x{index}" for index in range(size.features)),
             attributes=(Attribute("group", ("a", "b")),),

@@ -13,9 +13,9 @@ import numpy as np
 
 from fairsaoml import Batch, Schema, configure, make_problem, open_stream, prequential, registered
 from fairsaoml.core.fairness import sides
-from fairsaoml.core.types import Constraint, Score
+from fairsaoml.core.types import Constraint
 
-LEARNER = "fairsaoml-live"
+LEARNER = "fairsaoml"
 SHARPNESS = 3.0  # margins are logits from the threshold; a steep sigmoid is nearly the decision
 
 
@@ -32,8 +32,12 @@ def conditional_parity(
         return jnp.where(spoken_of, one, 0.0), jnp.where(spoken_of, other, 0.0)
 
     name = f"parity[{feature} {'>' if above else '<='} 0]"
-    nearly_decided = Score(lambda margins, weight: jax.nn.sigmoid(SHARPNESS * margins))
-    return Constraint(name=name, sides=both_sides, score=nearly_decided, tolerance=tolerance)
+    return Constraint(
+        name=name,
+        sides=both_sides,
+        score=lambda margins, weight: jax.nn.sigmoid(SHARPNESS * margins),
+        tolerance=tolerance,
+    )
 
 
 def gaps(constrained: bool) -> Iterator[float]:

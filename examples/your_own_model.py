@@ -1,4 +1,4 @@
-"""A model of your own: a factorization machine, learned by the live experts.
+"""A model of your own: a factorization machine, learned by the paper's learner.
 
 A model is two functions: parameters from a key, and the logit of a row. Whatever JAX can
 differentiate will do. As an `Entry` it is a learner with a name: a package brings it to the
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from fairsaoml import Learner, Problem, make_problem, open_stream, prequential
 from fairsaoml.core.types import Model
-from fairsaoml.learners.live import LiveConfig, live
+from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.registry import Entry
 
 RANK = 3
@@ -34,19 +34,19 @@ def factorization(features: int, rank: int) -> Model:
     return Model(init=init, scores=jax.vmap(score, in_axes=(None, 0)))
 
 
-def factorized(problem: Problem, config: LiveConfig, rank: int = RANK) -> Learner:
-    """The live experts with this model in the place of their own."""
+def factorized(problem: Problem, config: FairSAOMLConfig, rank: int = RANK) -> Learner:
+    """The paper's learner with this model in the place of its own."""
     model = factorization(len(problem.schema.features), rank)
-    return live(problem._replace(model=model), config)
+    return fairsaoml(problem._replace(model=model), config)
 
 
-ENTRY = Entry(LiveConfig, factorized, "live experts of pairs", "examples/your_own_model.py")
+ENTRY = Entry(FairSAOMLConfig, factorized, "experts that know pairs", "examples/your_own_model.py")
 
 
 def main() -> None:
     """What `fairsaoml run synthetic --learner factorized` would play, if it were registered."""
     stream = open_stream("synthetic", {"tasks": 4, "rows": 200})
-    config = LiveConfig(horizon=stream.length)
+    config = FairSAOMLConfig(horizon=stream.length)
     problem = make_problem(config, stream.schema)
     for played in prequential(stream, ENTRY.factory(problem, config), problem, seeds=[0]):
         record = played.records[0]

@@ -41,7 +41,7 @@ __all__ = [
 
 STREAMS = ("movielens", "stop-and-frisk:BMS", "stop-and-frisk:RQS")
 PAPER = ("fairsaoml", "mask-ftml", "fair-fml", "fair-aogd", "fair-glc", "aod", "cbce")
-OURS = ("fairsaoml-live", "fairsaoml-newton")  # beyond the paper
+OURS = ("fairsaoml-decoupled",)  # beyond the paper
 LEARNERS = (*OURS, *PAPER)
 SEEDS = 10
 COVER = {"horizon": 18, "base": 2, "round": 5}  # figure 1: all intervals, and C_5 among them

@@ -3,7 +3,7 @@
 The oracles are written from the paper's equations, in float64; the library runs in float32.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -20,11 +20,9 @@ from fairsaoml.core.prior import Deployed, restore
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, Learner, PrimalDual, Problem, Schema
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
-from fairsaoml.learners.live import LiveConfig, live
 from oracles import fairness as oracle_fairness
 from oracles import intervals as oracle_intervals
 from oracles import lagrangian as oracle
-from oracles import live as oracle_live
 from oracles import paper as oracle_paper
 from oracles import weights as oracle_weights
 from oracles.batch import as_batch
@@ -132,16 +130,6 @@ def test_ada_normal_hedge_in_log_space_is_the_direct_formula(form: str) -> None:
         )
 
 
-def test_the_discounted_hedge_is_the_direct_softmax() -> None:
-    regret = np.array([0.3, -0.2, 0.0, 1.1, 5.0])
-    present = np.array([True, True, True, True, False])
-    ours = weights.discounted_hedge(
-        jnp.asarray(regret, jnp.float32), jnp.asarray(present), rate=10.0
-    )
-    theirs = oracle_weights.softmax({k: regret[k] for k in range(4)}, 10.0)
-    np.testing.assert_allclose(ours, [*theirs.values(), 0.0], rtol=2e-5, atol=1e-7)
-
-
 # Fairness and the Lagrangian
 
 
@@ -173,7 +161,6 @@ def assert_same_gaps(
         assert gap.known == theirs.known[i]
         if gap.known:
             np.testing.assert_allclose(gap.value, theirs.value[i], **FLOAT32)
-            np.testing.assert_allclose(gap.rate, theirs.rate[i], **FLOAT32)
         np.testing.assert_allclose(violation, g[i], **FLOAT32)
         np.testing.assert_allclose(slope, np.sign(theirs.value[i]) * theirs.slope[i], **FLOAT32)
     return theirs
@@ -312,12 +299,6 @@ PAPER_STEPS: dict[str, Any] = {
     "meta_dual_step": 0.3,
     "dual_damping": 0.2,
 }
-LIVE_STEPS: dict[str, Any] = {
-    "primal_step": 0.1,
-    "dual_step": 0.3,
-    "dual_damping": 0.1,
-    "gap_scale": 1e6,  # the oracle takes every gap as it is seen; at this scale so do the experts
-}
 
 Question = tuple[str, tuple[int, ...]]  # notion, levels of the attributes
 ONE, THREE_LEVELS, THREE_NOTIONS = ("dp", (2,)), ("dp", (3,)), ("dp+eo", (2,))
@@ -341,14 +322,10 @@ class Players(NamedTuple):
 
 
 @cache
-def players(config: LearnerConfig, levels: tuple[int, ...]) -> Players:
+def players(config: FairSAOMLConfig, levels: tuple[int, ...]) -> Players:
     """Compiled once for all tests that ask for the same."""
     ours, theirs = both_problems(config, levels)
-    if isinstance(config, LiveConfig):
-        learner = live(ours, config)
-    else:
-        assert isinstance(config, FairSAOMLConfig)
-        learner = fairsaoml(ours, config)
+    learner = fairsaoml(ours, config)
     parts = {name: getattr(learner, name) for name in ("scores", "adapt", "step")}
     compiled = {name: jax.jit(part, compiler_options=QUICK) for name, part in parts.items()}
     return Players(learner._replace(**compiled), ours, theirs)
@@ -401,14 +378,6 @@ def assert_same_credit(bank: experts.Bank, theirs: dict[int, Any]) -> None:
     for ours, name in ((bank.regret, "regret"), (bank.abs_regret, "abs_regret")):
         credit = {k: getattr(expert, name) for k, expert in theirs.items()}
         np.testing.assert_allclose(ours, by_level(credit, len(ours)), **DRIFT)
-
-
-def assert_same_live_experts(bank: experts.Bank, theirs: dict[int, oracle_live.Expert]) -> None:
-    for k, expert in theirs.items():
-        ours = level_of(bank.pair, k)
-        assert_same_pair(ours, oracle_paper.Pair(expert.theta, expert.dual))
-        np.testing.assert_allclose(ours.gap, expert.gamma, **DRIFT)
-    assert_same_credit(bank, theirs)
 
 
 def same_settings(kind: Any, config: LearnerConfig) -> Any:
@@ -508,53 +477,6 @@ def follow_paper(
     return states
 
 
-def follow_live(config: LiveConfig, levels: tuple[int, ...], stream: Sequence[Batch]) -> list[Any]:
-    """Run the live experts and their oracle side by side; every round must agree.
-
-    Gives back the library's states, the first one included.
-    """
-    learner, ours, theirs = players(config, levels)
-    settings = same_settings(oracle_live.Config, config)
-    pair = scattered(ours, 7)
-    state = learner.init(jax.random.key(0))
-    start = experts.spread(pair, state.learned.weights.shape[0])
-    bank = state.learned.bank
-    bank = bank._replace(pair=bank.pair._replace(primal=start.primal, dual=start.dual))
-    state = state._replace(learned=state.learned._replace(bank=bank))
-    shadow = oracle_live.first_state(settings, as_pair(pair))
-    states = [state]
-
-    for turn in turns(config, stream):
-        t, key, batch, prior, _ = turn
-        state = learner.grow(state, t)
-        storage = state.learned.weights.shape[0]
-        draws = draws_of(config, turn, state, buffers.take_support, config.meta_iterations)
-        deployed = oracle_live.weigh(settings, shadow.experts)
-
-        shadow = oracle_live.live_round(
-            theirs, settings, shadow, t, as_batch(batch), draws=draws, prior=prior
-        )
-        state, info = learner.step(key, jnp.int32(t), state, batch)
-
-        assert_same_roll(config, turn, info)
-        np.testing.assert_allclose(info.weights, by_level(deployed, storage), **DRIFT)
-        assert_same_live_experts(state.learned.bank, shadow.experts)
-        weights = oracle_live.weigh(settings, shadow.experts)
-        np.testing.assert_allclose(state.learned.weights, by_level(weights, storage), **DRIFT)
-        x = np.array(batch.x, np.float64)
-        np.testing.assert_allclose(
-            learner.scores(state, batch.x),
-            oracle_live.scores(theirs, settings, shadow, x, prior),
-            **DRIFT,
-        )
-        states.append(state)
-
-    steps = config.meta_iterations
-    adapted = oracle_live.adapt(theirs, settings, shadow, as_batch(batch), steps, prior)
-    assert_same_live_experts(learner.adapt(state, batch).learned.bank, adapted.experts)
-    return states
-
-
 Cases = dict[str, tuple[str, Question, dict[str, Any]]]
 
 PAPER_CASES: Cases = {
@@ -603,47 +525,11 @@ PAPER_CASES: Cases = {
     ),
 }
 
-LIVE_CASES: Cases = {
-    "mlp, m=1, probabilities, remembered, uniform weights, in a ball": (
-        "mlp",
-        ONE,
-        {"score": "probability", "gap_memory": 0.9, "combiner": "uniform", "radius": 2.5},
-    ),
-    "logistic, m=3, probabilities, forgotten, the original weights": (
-        "logistic",
-        THREE_LEVELS,
-        {"score": "probability", "gap_memory": 0.0, "combiner": "luo-schapire"},
-    ),
-    "mlp, m=3, logits, remembered, balanced decision": (
-        "mlp",
-        THREE_NOTIONS,
-        {"score": "logit", "gap_memory": 0.9, "decision": "balanced"},
-    ),
-    "logistic, m=1, logits, forgotten": ("logistic", ONE, {"score": "logit", "gap_memory": 0.0}),
-    "logistic, m=3, decisions, remembered, printed weights": (
-        "logistic",
-        THREE_LEVELS,
-        {"gap_memory": 0.9, "combiner": "ada-normal-hedge"},
-    ),
-    "mlp, m=3, decisions, forgotten, threshold 0.4": (
-        "mlp",
-        THREE_LEVELS,
-        # Sharpened scores and relative gaps enlarge float32's rounding: a smaller step.
-        {"gap_memory": 0.0, "decision": 0.4, "primal_step": 0.04},
-    ),
-}
-
 
 def paper_case(case: str) -> tuple[FairSAOMLConfig, tuple[int, ...]]:
     model, (notion, levels), options = PAPER_CASES[case]
     settings = SMALL | PAPER_STEPS | options
     return FairSAOMLConfig(model=model, constraints=notion, **settings), levels
-
-
-def live_case(case: str) -> tuple[LiveConfig, tuple[int, ...]]:
-    model, (notion, levels), options = LIVE_CASES[case]
-    settings = SMALL | LIVE_STEPS | options
-    return LiveConfig(model=model, constraints=notion, **settings), levels
 
 
 @pytest.mark.parametrize("case", PAPER_CASES)
@@ -652,60 +538,36 @@ def test_fairsaoml_agrees_with_algorithm_1_round_by_round(case: str) -> None:
     follow_paper(config, levels, tasks(levels, ROUNDS))
 
 
-@pytest.mark.parametrize("case", LIVE_CASES)
-def test_the_live_experts_agree_with_their_oracle_round_by_round(case: str) -> None:
-    config, levels = live_case(case)
-    follow_live(config, levels, tasks(levels, ROUNDS))
-
-
 # Unusual streams, on programs compiled above: three levels of one attribute
 
-Follow = Callable[..., list[Any]]
-BOTH = [
-    pytest.param(
-        follow_paper,
-        *paper_case("logistic, m=3, first-order, no base learner, threshold 0.4"),
-        id="fairsaoml",
-    ),
-    pytest.param(
-        follow_live,
-        *live_case("logistic, m=3, decisions, remembered, printed weights"),
-        id="fairsaoml-live",
-    ),
-]
+THREE = paper_case("logistic, m=3, first-order, no base learner, threshold 0.4")
 
 
 def emptied(batch: Batch) -> Batch:
     return batch._replace(weight=jnp.zeros_like(batch.weight))
 
 
-@pytest.mark.parametrize(("follow", "config", "levels"), BOTH)
-def test_past_its_horizon_the_cover_goes_on_with_the_levels_it_has(
-    follow: Follow, config: Any, levels: tuple[int, ...]
-) -> None:
-    states = follow(config, levels, tasks(levels, HORIZON + 3))
+def test_past_its_horizon_the_cover_goes_on_with_the_levels_it_has() -> None:
+    config, levels = THREE
+    states = follow_paper(config, levels, tasks(levels, HORIZON + 3))
     assert all(len(state.learned.bank.regret) == 2 for state in states)
 
 
-@pytest.mark.parametrize(("follow", "config", "levels"), BOTH)
-def test_a_round_that_lacks_a_group_leaves_its_gaps_unknown(
-    follow: Follow, config: Any, levels: tuple[int, ...]
-) -> None:
+def test_a_round_that_lacks_a_group_leaves_its_gaps_unknown() -> None:
+    config, levels = THREE
     stream = tasks(levels, ROUNDS)
     lacking = stream[1]._replace(group=jnp.where(stream[1].group == 2, 0, stream[1].group))
     # What the shortest interval draws from in round 2.
     theirs = players(config, levels).theirs
     gap = oracle.gaps_at(theirs, np.ones(FEATURES + 1), as_batch(lacking), PRIOR)
     assert gap.known.tolist() == [True, True, False]
-    follow(config, levels, [stream[0], lacking, *stream[2:]])
+    follow_paper(config, levels, [stream[0], lacking, *stream[2:]])
 
 
-@pytest.mark.parametrize(("follow", "config", "levels"), BOTH)
-def test_an_empty_task_wakes_levels_and_teaches_nothing(
-    follow: Follow, config: Any, levels: tuple[int, ...]
-) -> None:
+def test_an_empty_task_wakes_levels_and_teaches_nothing() -> None:
+    config, levels = THREE
     stream = tasks(levels, ROUNDS)
-    states = follow(config, levels, [*stream[:1], emptied(stream[1]), *stream[2:]])
+    states = follow_paper(config, levels, [*stream[:1], emptied(stream[1]), *stream[2:]])
     before, after = states[1:3]
     # Level 0 wakes, level 1 sleeps; neither learns from what it has stored.
     sleeping = partial(level_of, level=1)
@@ -719,17 +581,13 @@ def test_an_empty_task_wakes_levels_and_teaches_nothing(
 
 
 @pytest.mark.parametrize("silent", [(), (3,)], ids=["every task has rows", "task 3 is empty"])
-@pytest.mark.parametrize("name", ["fairsaoml", "fairsaoml-live"])
 def test_levels_join_an_endless_stream_as_in_the_oracle(
-    name: str, silent: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    silent: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(experts, "FIRST_LEVELS", 2)  # so that storage grows within the test
     endless = SMALL | {"model": "logistic", "constraints": "dp", "horizon": None}
     stream = [
         emptied(task) if t in silent else task for t, task in enumerate(tasks((2,), 6), start=1)
     ]
-    if name == "fairsaoml":
-        states = follow_paper(FairSAOMLConfig(**(endless | PAPER_STEPS)), (2,), stream)
-    else:
-        states = follow_live(LiveConfig(**(endless | LIVE_STEPS)), (2,), stream)
+    states = follow_paper(FairSAOMLConfig(**(endless | PAPER_STEPS)), (2,), stream)
     assert [len(state.learned.bank.regret) for state in states] == [2, 2, 2, 2, 2, 4, 4]

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import tiny
-from fairsaoml.core.errors import RunError
+from fairsaoml import load as load_model
+from fairsaoml.core.errors import FairSAOMLError, RunError
 from fairsaoml.core.types import PrimalDual
+from fairsaoml.report import write_report
 from fairsaoml.runs import checkpoint as module
 from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint, sealed
 from fairsaoml.runs.runner import resume
@@ -165,7 +167,16 @@ def test_a_checkpoint_of_another_learner_is_no_checkpoint_of_this_one(folder):
 OLD_RUNS = Path(__file__).parent / "old_runs"  # stopped after five rounds, by 0.1.0 (schema 2)
 
 
-@pytest.mark.parametrize("learner", ["fairsaoml-live", "aod", "fair-glc"])
+def test_a_run_of_a_retired_learner_is_reported_on_and_goes_on_nowhere(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(OLD_RUNS / "fairsaoml-live", folder)
+    assert "fairsaoml-live" in write_report([folder], tmp_path / "report.html").read_text()
+    for use in (resume, load_model):
+        with pytest.raises(FairSAOMLError, match=r"fairsaoml-live was replaced by .* revision"):
+            use(folder)
+
+
+@pytest.mark.parametrize("learner", ["fair-glc", "aod"])
 def test_a_run_of_an_older_version_goes_on_as_if_it_had_never_stopped(learner, tmp_path):
     shutil.copytree(OLD_RUNS / learner, tmp_path / "run")
     resume(tmp_path / "run")

@@ -12,7 +12,7 @@ from fairsaoml.core import registry as core_registry
 from fairsaoml.core.config import IntervalConfig, LearnerConfig
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.learners import registry
-from fairsaoml.learners.live import LiveConfig
+from fairsaoml.learners.fairsaoml import FairSAOMLConfig
 
 CONFIGS = {name: entry.config for name, entry in registry.BUILTIN.items()}
 
@@ -80,8 +80,8 @@ def test_settings_survive_json(settings):
 )
 def test_a_value_out_of_its_rule_is_an_error_that_says_what_was_expected(setting, value):
     with pytest.raises(ConfigError) as caught:
-        LiveConfig.from_dict({setting: value})
-    [rule] = [item.metadata["rule"] for item in fields(LiveConfig) if item.name == setting]
+        FairSAOMLConfig.from_dict({setting: value})
+    [rule] = [item.metadata["rule"] for item in fields(FairSAOMLConfig) if item.name == setting]
     assert str(caught.value).startswith(f"{setting} must be {rule.expected}; got ")
 
 
@@ -118,13 +118,10 @@ def test_a_whole_number_is_a_number():
 
 def test_the_defaults_are_those_of_the_decisions():
     # D6, D16, D26; step sizes are a matter of measurement and stand in the docs.
-    for name in ("fairsaoml", "fairsaoml-live"):
-        config = registry.configure(name)
-        assert config.hidden == (40, 40)
-        assert (config.base, config.horizon, config.radius) == (2, None, None)
-        assert config.decision == "accuracy"
-    assert registry.configure("fairsaoml").constraints == "dp"
-    assert registry.configure("fairsaoml-live").constraints == "eo"
+    config = registry.configure("fairsaoml")
+    assert config.hidden == (40, 40)
+    assert (config.base, config.horizon, config.radius) == (2, None, None)
+    assert (config.decision, config.constraints) == ("accuracy", "dp")
     assert registry.DEFAULT == "fairsaoml-decoupled"
     assert registry.configure(registry.DEFAULT).constraints == "eo"
     assert registry.configure(registry.DEFAULT).ratio == 0.9

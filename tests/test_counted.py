@@ -19,7 +19,7 @@ from fairsaoml.learners import registry
 SCHEMA = Schema(features=("a", "b", "c"), attributes=(Attribute("s", ("f", "m")),))
 ROWS = 64
 SMALL = {"hidden": [5], "capacity": 16, "support": 6, "query": 6, "tasks_kept": 3}
-ENDLESS = ("fairsaoml-live", "fairsaoml-newton", "fairsaoml", "aod", "cbce")
+ENDLESS = ("fairsaoml", "aod", "cbce")
 
 
 def learner_of(name, **settings):

@@ -13,7 +13,7 @@ from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, PrimalDual, Problem, Schema, Task
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.learners import registry
-from fairsaoml.learners.live import LiveConfig
+from fairsaoml.learners.fairsaoml import FairSAOMLConfig
 from fairsaoml.streams.stream import Stream
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
@@ -87,7 +87,7 @@ def test_the_roll_of_a_round(horizon, round, present, awake):
 
 
 def test_a_waking_levels_sample_holds_this_round_only_and_a_sleepers_its_whole_interval():
-    config = LiveConfig(capacity=64, horizon=4)
+    config = FairSAOMLConfig(capacity=64, horizon=4)
     samples = experts.samples_of(config, SCHEMA, levels=2)
     for number, awake in ((1, [True, True]), (2, [True, False])):
         batch = rows(seed=number)._replace(x=jnp.full((20, 2), float(number)))
@@ -144,8 +144,8 @@ def test_a_bank_grows_from_eight_to_sixteen_levels_at_round_257_and_keeps_what_i
 
 def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkeypatch):
     monkeypatch.setattr(experts, "FIRST_LEVELS", 2)  # a small program; the second joins at round 3
-    config = registry.configure("fairsaoml-live", SMALL)
-    built = registry.build("fairsaoml-live", config, SCHEMA)
+    config = registry.configure("fairsaoml", SMALL)
+    built = registry.build("fairsaoml", config, SCHEMA)
     tasks = [Task(*(np.asarray(leaf) for leaf in rows(seed=seed)[:3])) for seed in range(3)]
     stream = Stream(name="endless", schema=SCHEMA, tasks=lambda seed: iter(tasks))
     records, held = [], []
@@ -206,21 +206,3 @@ def test_pinned_rounds_count_violations_without_a_price_in_a_row():
     assert after(3, [0.1], [0.1]) == 0
     assert after(3, [0.0], [-0.1]) == 0
     assert after(3, [0.5, 0.0], [0.2, 0.1]) == 4  # one of several is enough
-
-
-def test_only_those_who_have_joined_are_computed_for_each_seed():
-    calls = []
-
-    def body(expert, own):
-        jax.debug.callback(lambda value: calls.append(float(value)), expert)
-        return expert + own
-
-    def learn(bank, given, count):
-        return experts.of_those_present(count, body, bank, given)
-
-    bank, given = jnp.arange(10.0).reshape(2, 5), jnp.ones((2, 5))
-    found = jax.jit(jax.vmap(learn, in_axes=(0, 0, None)))(bank, given, jnp.int32(3))
-    jax.effects_barrier()
-    touched = np.arange(5) < 3
-    np.testing.assert_array_equal(found, np.asarray(bank) + touched)
-    assert sorted(calls) == sorted(np.asarray(bank)[:, touched].ravel())

@@ -18,7 +18,6 @@ from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, PrimalDual, Schema
 from fairsaoml.learners import registry
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Terms, learn
-from fairsaoml.learners.families.mixture import mixture_logit
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
 LEVELS, AWAKE = 3, 2  # levels 0 and 1 are awake, level 2 sleeps
@@ -125,22 +124,6 @@ def test_the_dual_is_not_zeroed_in_the_meta_step(meta_after, samples):
     after = meta_after(jnp.full(LEVELS, 1 / LEVELS), samples)
     # With tolerance 0 every violation is positive: the price rises from where it was.
     assert DUAL < float(after.dual[0]) < DUAL + 0.1
-
-
-def test_the_mixture_is_the_logit_of_the_mean_probability():
-    random = np.random.default_rng(0)
-    logits = random.normal(scale=3, size=(4, 20))
-    share = np.array([0.1, 0.0, 0.6, 0.3])
-    mean = share @ (1 / (1 + np.exp(-logits)))
-    found = mixture_logit(jnp.asarray(share, jnp.float32), jnp.asarray(logits, jnp.float32))
-    np.testing.assert_allclose(found, np.log(mean / (1 - mean)), rtol=1e-4, atol=1e-5)
-
-
-def test_the_mixture_of_sure_experts_stays_finite():
-    sure = jnp.array([[200.0, -200.0], [150.0, -90.0]])
-    found = mixture_logit(jnp.array([0.5, 0.5]), sure)
-    assert bool(jnp.isfinite(found).all())
-    assert found[0] > 100 > -80 > found[1]
 
 
 # Steps that explode

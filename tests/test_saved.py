@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from fairsaoml import load
-from fairsaoml.core.errors import RunError
+from fairsaoml.core.errors import FairSAOMLError, RunError
 from fairsaoml.estimators import river, sklearn
+from fairsaoml.learners import registry
 from fairsaoml.serve import saving
 
 SAVED = Path(__file__).parent / "saved"
@@ -19,47 +20,36 @@ KNOWN = json.loads((SAVED / "answers.json").read_text())
 ROWS = np.array(KNOWN["x"])
 
 
-@pytest.mark.parametrize(
-    ("name", "cls"),
-    [
-        ("sklearn-FairSAOMLClassifier", sklearn.LiveFairSAOMLClassifier),
-        ("sklearn-PaperFairSAOMLClassifier", sklearn.FairSAOMLClassifier),
-    ],
-)
-def test_a_model_of_a_renamed_class_answers_as_before(name, cls):
-    model = load(SAVED / name)
-    assert type(model) is cls
-    answers = KNOWN["answers"][name]
+PAPER = "sklearn-PaperFairSAOMLClassifier"
+
+
+def test_a_model_of_a_renamed_class_answers_as_before():
+    model = load(SAVED / PAPER)
+    assert type(model) is sklearn.FairSAOMLClassifier
+    answers = KNOWN["answers"][PAPER]
     np.testing.assert_allclose(model.decision_function(ROWS), answers, rtol=1e-5, atol=1e-6)
     model.partial_fit(ROWS, ["no", "yes"] * 2, sensitive_features=["f", "f", "m", "m"])
     assert model.n_rounds_ == 2
 
 
-def test_a_river_model_of_a_renamed_class_answers_as_before():
-    name = "river-FairSAOMLClassifier"
-    model = load(SAVED / name)
-    assert type(model) is river.LiveFairSAOMLClassifier
-    answers = [model.predict_proba_one(dict(zip("ab", row, strict=True)))["yes"] for row in ROWS]
-    np.testing.assert_allclose(answers, KNOWN["answers"][name], rtol=1e-5)
-    for row in ROWS.tolist() * 5:  # ten rows were waiting for twenty more
-        model.learn_one(dict(zip("ab", row, strict=True)), "yes", sensitive_features="f")
-    assert model._online.round == 2
-
-
-def test_a_model_that_had_learned_nothing_keeps_its_learner():
-    assert type(load(SAVED / "river-unfitted")) is river.LiveFairSAOMLClassifier
+@pytest.mark.parametrize(
+    "name", ["sklearn-FairSAOMLClassifier", "river-FairSAOMLClassifier", "river-unfitted"]
+)
+def test_a_model_of_a_retired_learner_names_the_last_revision_that_has_it(name):
+    revision = registry.RETIRED["fairsaoml-live"]
+    with pytest.raises(FairSAOMLError, match=f"fairsaoml-live was replaced .* is {revision}"):
+        load(SAVED / name)
 
 
 def test_every_class_of_the_learner_loads_it_and_no_other():
-    folder = SAVED / "sklearn-FairSAOMLClassifier"
-    assert type(sklearn.LiveFairSAOMLClassifier.load(folder)) is sklearn.LiveFairSAOMLClassifier
+    assert type(sklearn.FairSAOMLClassifier.load(SAVED / PAPER)) is sklearn.FairSAOMLClassifier
     for cls in (
         sklearn.AdaptiveFairClassifier,
-        sklearn.FairSAOMLClassifier,
-        river.LiveFairSAOMLClassifier,
+        sklearn.FairGLCClassifier,
+        river.FairSAOMLClassifier,
     ):
-        with pytest.raises(RunError, match="of the learner fairsaoml-live; load it with"):
-            cls.load(folder)
+        with pytest.raises(RunError, match="of the learner fairsaoml; load it with"):
+            cls.load(SAVED / PAPER)
 
 
 def test_the_default_class_is_loaded_as_itself_or_by_its_learner_once_the_default_is_another(
@@ -76,10 +66,10 @@ def test_the_default_class_is_loaded_as_itself_or_by_its_learner_once_the_defaul
 
 
 def test_a_class_of_ones_own_is_loaded_by_itself_only(tmp_path):
-    class Mine(sklearn.OnlineClassifier, learner="fairsaoml-live"):
+    class Mine(sklearn.OnlineClassifier, learner="fairsaoml"):
         pass
 
-    Mine.load(SAVED / "sklearn-FairSAOMLClassifier").save(tmp_path / "model")
+    Mine.load(SAVED / PAPER).save(tmp_path / "model")
     assert type(Mine.load(tmp_path / "model")) is Mine
     with pytest.raises(RunError, match=r"YourClass\.load\(path\)"):
         saving.load(tmp_path / "model")

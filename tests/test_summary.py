@@ -52,7 +52,7 @@ def lines(rows):
 
 
 def summary_of(lines, **options):
-    return summarise(lines, learner="fairsaoml-live", stream="made-up", seeds=SEEDS, **options)
+    return summarise(lines, learner="fairsaoml-decoupled", stream="made-up", seeds=SEEDS, **options)
 
 
 def blocks(summary):
@@ -67,7 +67,7 @@ def blocks(summary):
 
 def test_a_summary_says_of_what_it_is_one(lines):
     summary = summary_of(lines)
-    assert summary["learner"] == "fairsaoml-live"
+    assert summary["learner"] == "fairsaoml-decoupled"
     assert summary["stream"] == "made-up"
     assert summary["seeds"] == [3, 4, 5]
     assert summary["rounds"] == 30

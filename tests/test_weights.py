@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairsaoml.core.weights import ada_normal_hedge, discounted_hedge, uniform
+from fairsaoml.core.weights import ada_normal_hedge, uniform
 
 LEVELS = 5
 FINITE = st.floats(-1e4, 1e4, width=32)
@@ -20,7 +20,6 @@ def combiners(regret, abs_regret, present):
     present = jnp.asarray(present)
     yield ada_normal_hedge(regret, abs_regret, present, printed=True)
     yield ada_normal_hedge(regret, abs_regret, present, printed=False)
-    yield discounted_hedge(regret, present, rate=10.0)
     yield uniform(present)
 
 
@@ -89,17 +88,9 @@ HALVES = [0.5, 0.0, 0.5]
 def test_before_any_credit_weights_are_uniform(printed):
     zero = jnp.zeros(3)
     assert ada_normal_hedge(zero, zero, PRESENT_TWO, printed=printed).tolist() == HALVES
-    assert discounted_hedge(zero, PRESENT_TWO, rate=10.0).tolist() == HALVES
 
 
 @pytest.mark.parametrize("printed", [True, False])
 def test_where_all_masses_are_zero_weights_are_uniform(printed):
     bad = jnp.full(3, -9.0)
     assert ada_normal_hedge(bad, -bad, PRESENT_TWO, printed=printed).tolist() == HALVES
-
-
-def test_the_discounted_hedge_is_a_softmax():
-    regret = jnp.array([0.1, 0.4, -0.2])
-    by_hand = np.exp(10 * np.array([0.1, -0.2]))
-    found = discounted_hedge(regret, PRESENT_TWO, rate=10.0)
-    np.testing.assert_allclose(found[np.array([0, 2])], by_hand / by_hand.sum(), rtol=1e-5)

@@ -34,8 +34,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 GOLDEN: dict[str, dict[str, Any]] = {
     **SETTINGS,
     "fairsaoml-decoupled": {},
-    "fairsaoml-live": SHARED,
-    "fairsaoml-newton": {"newton_steps": 2},
     "mask-ftml": TASKS,
     "fair-fml": TASKS,
     "fair-aogd": SHARED,

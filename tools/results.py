@@ -14,7 +14,6 @@ import ast
 import hashlib
 import inspect
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -22,10 +21,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.windows import Measured, measure
+from fairsaoml.cli import app
+from tools.windows import measure
 
 ROOT = Path("runs/results")
-BALANCED = ["--set", "decision=balanced"]
+MARK = "code.txt"  # which code a finished run was made by
 TABLES = {
     "compas": "--label two_year_recid --positive 1 --sensitive race --tasks 60 "
     "--time compas_screening_date --set decision=balanced",
@@ -73,11 +73,16 @@ def sources(tables: list[Path]) -> dict[str, Source]:
     return known
 
 
+def folder_of(source: Source, row: str) -> Path:
+    """Where the run of a row on a stream is kept."""
+    return ROOT / source.name / row.replace(" ", "_").replace("=", "-")
+
+
 def play(source: Source, row: str, seeds: int) -> Path:
     """Run a row on a stream unless that was done with the same code; the run's folder."""
-    folder = ROOT / source.name / row.replace(" ", "_").replace("=", "-")
+    folder = folder_of(source, row)
     code = _code(row.split()[0])
-    mark = folder / "code.txt"
+    mark = folder / MARK
     if mark.exists() and mark.read_text() == code:
         return folder
     begun = time.time()
@@ -88,12 +93,7 @@ def play(source: Source, row: str, seeds: int) -> Path:
         words = [*source.words, "--learner", name, "--seeds", str(seeds), "--quiet", "--force"]
         for pair in settings:
             words += ["--set", pair]
-        command = [sys.executable, "-c", "from fairsaoml.cli import main; main()", "run", *words]
-        done = subprocess.run(
-            [*command, "--out", str(folder)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise RuntimeError(f"{source.name}, {row}: {done.stderr.strip()[-400:]}")
+        app(["run", *words, "--out", str(folder)], standalone_mode=False)
     mark.write_text(code)
     print(f"{source.name}: {row}: {time.time() - begun:.0f} s", file=sys.stderr, flush=True)
     return folder
@@ -171,13 +171,24 @@ def _sources(module: str, seen: set[str]) -> Iterator[Path]:
                     yield from _sources(f"{node.module}.{alias.name}", seen)
 
 
-def cells(source: Source, found: Measured) -> str:
-    """EO, DP and accuracy of a run as cells of a Markdown table."""
-    accuracy = "balanced" if source.balanced else "accuracy"
+def table(streams: list[Source], rows: list[str]) -> Iterator[str]:
+    """A Markdown table: a row each, and for every stream its EO and accuracy."""
+    yield "| | " + " | ".join(source.name for source in streams) + " |"
+    yield "|---" * (1 + len(streams)) + "|"
+    for row in rows:
+        cells = [_cell(source, folder_of(source, row)) for source in streams]
+        if any(cells):
+            yield f"| {row} | " + " | ".join(cell or "-" for cell in cells) + " |"
+
+
+def _cell(source: Source, folder: Path) -> str:
+    """EO and accuracy (balanced where the stream's decision is), domain by domain or once."""
+    if not (folder / MARK).exists():
+        return ""
+    found = measure(folder)
     blocks = list(found.ends.values()) if source.at_ends else [found.windows]
-    cells = [" ".join(_digits(block[name]) for block in blocks) for name in ("EO", "DP")]
-    cells.append(" ".join(_digits(block[accuracy]) for block in blocks))
-    return " | ".join(cells)
+    names = ("EO", "balanced" if source.balanced else "accuracy")
+    return " / ".join(" ".join(_digits(block[name]) for block in blocks) for name in names)
 
 
 def _digits(value: float) -> str:
@@ -195,18 +206,12 @@ def main() -> None:
     known = sources(options.tables)
     streams = list(known) if options.streams == "all" else options.streams.split(",")
     rows = [row.strip() for row in options.rows.split(";")]
+    if options.task == "table":
+        print("\n".join(table([known[name] for name in streams], rows)))
+        return
     for name in streams:
-        if options.task == "table":
-            print(f"\n| `{name}` | EO | DP | accuracy |\n|---|---|---|---|")
         for row in rows:
-            folder = ROOT / name / row.replace(" ", "_").replace("=", "-")
-            if options.task == "play":
-                try:
-                    folder = play(known[name], row, options.seeds)
-                except Exception as error:
-                    print(f"{name}: {row}: FAILED {error}", file=sys.stderr, flush=True)
-            elif (folder / "code.txt").exists():
-                print(f"| {row} | {cells(known[name], measure(folder))} |")
+            play(known[name], row, options.seeds)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ __all__ = [
 
 REHEARSAL = "synthetic"  # every learner is tuned on this stream too
 UNDIVIDED = 3  # of a stream without domains, the first one in so many tasks is used
-# Measured for fairsaoml-live: a third less time to compile than the default, none lost in running.
+# Measured: a third less time to compile than the default, none lost in running.
 QUICKLY: dict[str, str | bool] = {"xla_backend_optimization_level": "1"}
 TUNING_SCHEMA = 1
 TRIALS, FRONT, DATABASE = "trials.json", "front.svg", "study.db"
@@ -326,7 +326,7 @@ def _search(
 def _workers(count: int, spec: TuningSpec, address: str, trials: int) -> Iterator[None]:
     """Start other processes that work on the same study, and wait for them at the end.
 
-    Not threads: two threads that run `fairsaoml-newton` never return (jax 0.10.2, a CPU with two
+    Not threads: two threads with solvers in their programs never return (jax 0.10.2, a CPU with two
     cores; neither xla_cpu_multi_thread_eigen=False nor synchronous dispatch helps). When this
     process is stopped, they are stopped too; their unfinished trials are tried again next time.
     """

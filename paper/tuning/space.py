@@ -72,17 +72,6 @@ SPACES: dict[str, Range] = {
     "meta_dual_step": _DUAL_STEP,  # eta2
     "dual_damping": Choice((0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)),  # delta
     "tolerance": Between(0.001, 0.1, log=True),
-    # fairsaoml-live, fairsaoml-newton
-    "primal_step": _STEP,
-    "dual_step": _DUAL_STEP,
-    "gap_memory": Between(0.0, 0.99),
-    "gap_scale": Between(0.01, 1.0, log=True),
-    "credit_discount": Between(0.3, 1.0),
-    "credit_rate": Between(1.0, 1000.0, log=True),
-    "ridge": Between(0.01, 100.0, log=True),
-    "penalty": Between(0.1, 100.0, log=True),
-    "dual_memory": Between(0.0, 0.99),
-    "carry": Between(0.0, 2.0),
     # fair-aogd: the first step is R / G, the first damping 6 R G; fair-glc: H, G; aod, cbce: S / G
     "domain_bound": _SCALE,
     "gradient_bound": _SCALE,
@@ -96,13 +85,8 @@ OF_FAIRNESS = frozenset(
     {
         "inner_dual_step",
         "meta_dual_step",
-        "dual_step",
         "dual_damping",
         "tolerance",
-        "gap_memory",
-        "gap_scale",
-        "penalty",
-        "dual_memory",
     }
 )
 

@@ -22,9 +22,7 @@ from .estimators.sklearn import FairAOGDClassifier as FairAOGDClassifier
 from .estimators.sklearn import FairFMLClassifier as FairFMLClassifier
 from .estimators.sklearn import FairGLCClassifier as FairGLCClassifier
 from .estimators.sklearn import FairSAOMLClassifier as FairSAOMLClassifier
-from .estimators.sklearn import LiveFairSAOMLClassifier as LiveFairSAOMLClassifier
 from .estimators.sklearn import MaskFTMLClassifier as MaskFTMLClassifier
-from .estimators.sklearn import NewtonFairSAOMLClassifier as NewtonFairSAOMLClassifier
 from .evaluate.prequential import prequential as prequential
 from .evaluate.prequential import rollout as rollout
 from .evaluate.regret.regret import regret as regret

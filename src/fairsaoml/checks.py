@@ -51,7 +51,6 @@ SMALL = {
     "query": 4,
     "meta_iterations": 2,
     "tasks_kept": 3,
-    "newton_steps": 2,
 }
 
 

@@ -118,7 +118,6 @@ class Gaps(NamedTuple):
     value: Vector  # 0 where unknown
     known: NDArray[np.bool_]  # False where a side of the comparison has no rows
     slope: Matrix  # (constraint, row): by z; 0 where unknown
-    rate: Vector  # E[h] over both sides; 1/2 for logits, which are no rates
 
 
 def gaps(
@@ -145,17 +144,13 @@ def gaps(
     else:
         raise ValueError(f"score must be probability, logit or decision, got {score!r}")
     value, known, slope = np.zeros(len(found)), [], np.zeros((len(found), len(z)))
-    rate = np.full(len(found), 0.5)
     for i, comparison in enumerate(found):
         factor = eq1_coefficients(comparison, batch, weight)
         known.append(factor is not None)
         if factor is not None:
             value[i] = (factor * h).sum()
             slope[i] = factor * dh
-            if score != "logit":
-                compared = np.where(factor != 0, weight, 0.0)
-                rate[i] = np.average(h, weights=compared)
-    return Gaps(value, np.array(known, dtype=bool), slope, rate)
+    return Gaps(value, np.array(known, dtype=bool), slope)
 
 
 def violations(gap: Gaps, tolerance: float) -> Vector:

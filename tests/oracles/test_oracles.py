@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oracles import live, paper
+from oracles import paper
 from oracles.batch import Batch, Vector
 from oracles.fairness import comparisons, gaps, prior_weights, sharpness, violations
 from oracles.intervals import agc, awake_levels, present_levels, targets
@@ -15,7 +15,6 @@ from oracles.lagrangian import (
     lagrangian_gradient,
     loss_value,
 )
-from oracles.network import logits
 from oracles.weights import adanormalhedge
 
 PRIOR = 0.3
@@ -221,52 +220,3 @@ def test_sleepers_keep_their_pair_and_all_are_credited() -> None:
     np.testing.assert_array_equal(after.experts[2].pair.primal, before.experts[2].pair.primal)
     assert np.abs(after.experts[0].pair.primal - before.experts[0].pair.primal).max() > 0
     assert all(after.experts[k].abs_regret > before.experts[k].abs_regret for k in range(3))
-
-
-def test_live_experts_wake_at_the_mean_and_join_late() -> None:
-    problem, config = PROBLEMS[2], live.Config()
-    state = live.first_state(config, pair(problem, 5))
-    for t in (1, 2, 3):
-        levels = present_levels(t, None, 2)
-        before = state
-        state = live.live_round(
-            problem,
-            config,
-            state,
-            t,
-            rows(t, problem.levels),
-            rounds_of_draws(problem, levels, 2, t),
-            PRIOR,
-        )
-        assert sorted(state.experts) == levels
-    # Round 3 had one expert before it: credit against itself is nothing, the mean is itself.
-    assert state.experts[1].regret == 0.0
-    woken = live.wake(config, before.experts, 3)
-    for part in ("theta", "dual", "gamma"):
-        np.testing.assert_allclose(getattr(woken[1], part), getattr(before.experts[0], part))
-    assert before.experts[0].gamma.all()
-
-
-def test_one_live_step_by_hand() -> None:
-    """x = 1 for the group, 0 for the rest, so that the gap in logits is the weight theta."""
-    problem = Problem((1, 1), (2,), "eo", tolerance=0.1, score="logit")
-    group = np.array([[1], [0], [0]])
-    batch = Batch(group.astype(float), np.array([1.0, 1.0, 0.0]), group, np.ones(3))
-    config = live.Config(primal_step=1.0, dual_step=0.5, dual_damping=0.2, gap_memory=0.75)
-    expert = live.Expert(
-        theta=np.array([0.0, 0.0]), dual=np.array([2.0, 1.0]), gamma=np.array([-0.8, 0.3])
-    )
-    after = live.learn(problem, config, expert, batch, PRIOR)
-    # y = 1: known, 0.75 * -0.8 + 0.25 * 0 = -0.6. y = 0: nobody in the group, so remembered.
-    np.testing.assert_allclose(after.gamma, [-0.6, 0.3])
-    # df/dtheta = -1/8 at the weight, 0 at the bias; the price is 2 * sign(-0.6) = -2.
-    np.testing.assert_allclose(after.theta, [1 / 8 + 2.0, 0.0], atol=1e-15)
-    # 2 + 0.5 (0.6 - 0.1 - 0.4) and 1 + 0.5 (0.3 - 0.1 - 0.2)
-    np.testing.assert_allclose(after.dual, [2.05, 1.0])
-
-
-def test_the_mixture_of_one_expert_is_that_expert() -> None:
-    problem, config = PROBLEMS[2], live.Config()
-    state, x = live.first_state(config, pair(problem, 5)), rows(0, (2,)).x
-    alone = logits(state.experts[0].theta, x, problem.widths) + np.log(PRIOR / (1 - PRIOR))
-    np.testing.assert_allclose(live.scores(problem, config, state, x, PRIOR), alone, rtol=1e-9)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-__all__ = ["adanormalhedge", "discounted_hedge", "normalized", "phi", "softmax", "uniform"]
+__all__ = ["adanormalhedge", "normalized", "phi", "uniform"]
 
 
 def phi(regret: float, abs_regret: float) -> float:
@@ -49,24 +49,3 @@ def normalized(mass: Mapping[int, float]) -> dict[int, float]:
 
 def uniform(levels: list[int]) -> dict[int, float]:
     return {level: 1 / len(levels) for level in levels}
-
-
-def discounted_hedge(
-    regret: Mapping[int, float], gain: Mapping[int, float], discount: float = 0.8
-) -> dict[int, float]:
-    """R <- discount R + r.
-
-    >>> discounted_hedge({0: 1.0}, {0: -0.3})
-    {0: 0.5}
-    """
-    return {level: discount * regret[level] + gain[level] for level in regret}
-
-
-def softmax(regret: Mapping[int, float], rate: float = 10.0) -> dict[int, float]:
-    """p = exp(rate R) / sum exp(rate R).
-
-    >>> softmax({0: 0.0, 3: 0.0})
-    {0: 0.5, 3: 0.5}
-    """
-    highest = max(regret.values())
-    return normalized({k: float(np.exp(rate * (R - highest))) for k, R in regret.items()})

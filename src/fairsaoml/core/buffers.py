@@ -21,7 +21,6 @@ __all__ = [
     "arrivals",
     "deal",
     "empty",
-    "everything",
     "forget",
     "is_held",
     "merge",
@@ -139,20 +138,6 @@ def shuffle(key: Key, buffer: Buffer) -> Shuffle:
     tagged = jnp.where(held, random & ~low, last) | slots
     order = (jnp.sort(tagged, axis=1) & low).astype(jnp.int32)
     return Shuffle(slots=order, held=held.sum(axis=1))
-
-
-def everything(buffer: Buffer) -> Batch:
-    """All rows held, as one batch; empty slots are padding."""
-    slots = buffer.priority.shape
-    whole = Batch(
-        x=buffer.x,
-        y=jnp.broadcast_to(jnp.arange(CLASSES, dtype=jnp.float32)[:, None], slots),
-        group=buffer.group,
-        weight=is_held(buffer.priority).astype(jnp.float32),
-    )
-    return jax.tree.map(
-        lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), whole
-    )
 
 
 def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) -> Deck:

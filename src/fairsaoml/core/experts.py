@@ -4,7 +4,6 @@ What all interval learners share of a round: who is present, who wakes, whose in
 emptied and filled, who gets credit, and how the bank grows in an endless stream (D16).
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -30,7 +29,6 @@ __all__ = [
     "draw",
     "draw_round",
     "mixture",
-    "of_those_present",
     "put",
     "roll_call",
     "room_for",
@@ -133,26 +131,18 @@ def choose(when: Bool[Array, ""], new: Tree, old: Tree) -> Tree:
     return jax.tree.map(lambda a, b: jnp.where(when, a, b), new, old)
 
 
-def combine(
-    combiner: str, bank: Bank, present: Bool[Array, "level"], rate: float = 1.0
-) -> Float[Array, "level"]:
+def combine(combiner: str, bank: Bank, present: Bool[Array, "level"]) -> Float[Array, "level"]:
     """p: the weights of the experts present, from their credit (Eq. 8, 9)."""
     if combiner == "uniform":
         return weights.uniform(present)
-    if combiner == "discounted-hedge":
-        return weights.discounted_hedge(bank.regret, present, rate=rate)
     printed = combiner == "ada-normal-hedge"
     return weights.ada_normal_hedge(bank.regret, bank.abs_regret, present, printed=printed)
 
 
-def credited(
-    bank: Bank, won: Float[Array, "level"], present: Bool[Array, "level"], memory: float = 1.0
-) -> Bank:
-    """R <- memory R + r, C <- memory C + |r|, r clipped; the absent stay without credit (D16)."""
+def credited(bank: Bank, won: Float[Array, "level"], present: Bool[Array, "level"]) -> Bank:
+    """R <- R + r, C <- C + |r|, r clipped; the absent stay without credit (D16)."""
     won = jnp.where(present, jnp.clip(won, -CREDIT_CLIP, CREDIT_CLIP), 0.0)
-    return bank._replace(
-        regret=memory * bank.regret + won, abs_regret=memory * bank.abs_regret + jnp.abs(won)
-    )
+    return bank._replace(regret=bank.regret + won, abs_regret=bank.abs_regret + jnp.abs(won))
 
 
 def mixture(weights: Float[Array, "level"], tree: Tree) -> Tree:
@@ -196,22 +186,6 @@ def at(tree: Tree, level: Int[Array, ""] | int) -> Tree:
 def put(tree: Tree, level: Int[Array, ""] | int, value: Any) -> Tree:
     """Return `tree` with `value` stored at `level`."""
     return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, value)
-
-
-def of_those_present(
-    present_count: Int[Array, ""], body: Callable, bank: Tree, *given: Any
-) -> Tree:
-    """body(expert, *given to it) in the place of each expert that is present.
-
-    One after another: what one expert's steps need stays in the processor's cache, one program
-    serves any number of experts, and a late round costs what its levels cost. The number must come
-    from the round alone; a batched one would let every seed wait for the most.
-    """
-
-    def one(level: Int[Array, ""] | int, bank: Tree) -> Tree:
-        return put(bank, level, body(*at((bank, *given), level)))
-
-    return jax.lax.fori_loop(0, present_count, one, bank)
 
 
 def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Deck:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fairsaoml.core.prior import Deployed, restore
-from fairsaoml.core.types import Batch, GroupGap, Key, Params, PrimalDual, Problem
+from fairsaoml.core.types import Batch, Key, Params, PrimalDual, Problem
 
 __all__ = [
     "Steps",
@@ -50,17 +50,6 @@ def evaluate(
     restored = restore(batch, deployed.rate)
     violation = [c.violation(logits + deployed.shift, restored) for c in problem.constraints]
     return problem.loss(logits, batch), jnp.stack(violation) if violation else jnp.zeros(0)
-
-
-def gaps(
-    problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed
-) -> GroupGap:
-    """Signed gaps between groups in a draw, one for each constraint."""
-    restored = restore(batch, deployed.rate)
-    by_constraint = [c.gap(logits + deployed.shift, restored) for c in problem.constraints]
-    if not by_constraint:
-        return GroupGap(value=jnp.zeros(0), known=jnp.zeros(0, bool), rate=jnp.zeros(0))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *by_constraint)
 
 
 def lagrangian(

@@ -36,7 +36,7 @@ def sharpness(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float
 
 
 SCORES: dict[str, Score] = {
-    "decision": Score(as_decision),
-    "probability": Score(lambda margins, weight: jax.nn.sigmoid(margins)),
-    "logit": Score(lambda margins, weight: margins, is_rate=False),
+    "decision": as_decision,
+    "probability": lambda margins, weight: jax.nn.sigmoid(margins),
+    "logit": lambda margins, weight: margins,
 }

@@ -86,14 +86,10 @@ class GroupGap(NamedTuple):
 
     value: Float[Array, "*constraint"]
     known: Bool[Array, "*constraint"]
-    rate: Float[Array, "*constraint"]  # the mean of both groups together
 
 
-class Score(NamedTuple):
-    """What a gap is taken of: row by row, from margins (row weights come beside)."""
-
-    of: Callable[[Float[Array, "row"], Float[Array, "row"]], Float[Array, "row"]]
-    is_rate: bool = True  # its mean is a rate, which a gap can be relative to
+# What a gap is taken of: row by row, from margins (row weights come beside).
+Score = Callable[[Float[Array, "row"], Float[Array, "row"]], Float[Array, "row"]]
 
 
 class Constraint(NamedTuple):
@@ -113,19 +109,13 @@ class Constraint(NamedTuple):
 
         Its size is the paper's |mean((s' - p1) / (p1 (1 - p1)) h)| (Eq. 1).
         """
-        values = self.score.of(margins, batch.weight)
+        values = self.score(margins, batch.weight)
         one, other = self.sides(batch)
         known = (one.sum() > 0) & (other.sum() > 0)
         return GroupGap(
             value=jnp.where(known, _mean(values, one) - _mean(values, other), 0.0),
             known=known,
-            rate=_mean(values, one + other) if self.score.is_rate else jnp.full((), 0.5),
         )
-
-    def rows(self, batch: Batch) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """How many rows are on each side."""
-        one, other = self.sides(batch)
-        return (one > 0).sum(dtype=jnp.float32), (other > 0).sum(dtype=jnp.float32)
 
     def violation(self, margins: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
         """g = |gap| - tolerance; <= 0 is fair enough. Unknown: 0, and it pulls nowhere (D20)."""

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["ada_normal_hedge", "discounted_hedge", "normalise", "uniform"]
+__all__ = ["ada_normal_hedge", "normalise", "uniform"]
 
 HEDGE_SCALE = 3.0  # the 3 in exp(R^2 / 3C)
 
@@ -43,15 +43,6 @@ def ada_normal_hedge(
     fall = jnp.where(rises, before - after, -1.0)
     log_mass = jnp.where(rises, after + jnp.log(-jnp.expm1(fall)) - jnp.log(2.0), -jnp.inf)
     return normalise(log_mass, present)
-
-
-def discounted_hedge(regret: Credit, present: Present, *, rate: float) -> Credit:
-    """p = softmax(rate * R) over the experts present; R forgets, so the present decides.
-
-    >>> discounted_hedge(jnp.array([0.0, 0.3]), jnp.ones(2, bool), rate=10.0).round(2)
-    Array([0.05, 0.95], dtype=float32)
-    """
-    return normalise(rate * regret, present)
 
 
 def uniform(present: Present) -> Credit:

@@ -50,6 +50,12 @@ class LearnerConfig(ProblemConfig):
     radius: float | None
     """l2 ball the parameters are projected onto"""
 
+class IntervalConfig(LearnerConfig):
+    base: int
+    """interval lengths are its powers"""
+    horizon: int | None
+    """number of rounds, if it is known"""
+
 class DrawingConfig(LearnerConfig):
     meta_iterations: int
     """gradient samples taken from each round"""
@@ -57,58 +63,6 @@ class DrawingConfig(LearnerConfig):
     """rows per class of a support draw"""
     capacity: int
     """rows per class an interval's sample holds"""
-
-class IntervalConfig(LearnerConfig):
-    base: int
-    """interval lengths are its powers"""
-    horizon: int | None
-    """number of rounds, if it is known"""
-
-class MixtureConfig(IntervalConfig):
-    combiner: str
-    """how credit becomes weights"""
-    credit_discount: float
-    """memory of the discounted hedge"""
-    credit_rate: float
-    """how sharply the discounted hedge prefers"""
-
-class LiveConfig(MixtureConfig, DrawingConfig):
-    constraints: str
-    """fairness asked for: demographic parity, equal opportunity, equalized odds"""
-    gap_score: str
-    """what the smooth gap is taken of"""
-    primal_step: float
-    """step of theta, the same at every level"""
-    dual_step: float
-    """step of lambda"""
-    dual_damping: float
-    """delta: keeps the dual from growing; too much switches fairness off"""
-    gap_memory: float
-    """memory of a gap from draw to draw; 0 keeps the last draw alone"""
-    gap_scale: float
-    """size of gaps to act on; those of small groups are shrunk towards 0"""
-
-class NewtonConfig(MixtureConfig):
-    model: str
-    """the scoring function: a linear one"""
-    constraints: str
-    """fairness asked for: demographic parity, equal opportunity, equalized odds"""
-    gap_score: str
-    """what the smooth gap is taken of"""
-    credit_rate: float
-    """how sharply the discounted hedge prefers"""
-    newton_steps: int
-    """Newton steps to the best model, then to the fair"""
-    ridge: float
-    """l2 term on theta, in rows"""
-    penalty: float
-    """mu: how hard a gap is pressed in one round"""
-    dual_memory: float
-    """lambda's memory from round to round"""
-    carry: float
-    """how much of the mixture's past a waking expert keeps, in its own lengths"""
-    gap_scale: float
-    """size of gaps to act on; those of small groups are shrunk towards 0"""
 
 class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     query: int

@@ -10,9 +10,7 @@ from fairsaoml.estimators._attributes import (
     FairFMLConfig,
     FairGLCConfig,
     FairSAOMLConfig,
-    LiveConfig,
     MaskFTMLConfig,
-    NewtonConfig,
     RiverSettings,
 )
 from fairsaoml.estimators.river_adapter import RiverClassifier as RiverClassifier
@@ -36,80 +34,6 @@ class DecoupledFairSAOMLClassifier(RiverSettings, DecoupledConfig, RiverClassifi
         decision: str | float = "accuracy",
         ratio: float = 0.9,
         aware: bool = False,
-    ) -> None: ...
-
-class LiveFairSAOMLClassifier(RiverSettings, LiveConfig, RiverClassifier):
-    """Experts on geometric intervals that all keep learning; their mixture decides.
-
-    The learner 'fairsaoml-live': this project; docs/explanation.md."""
-
-    def __init__(
-        self,
-        *,
-        task_size: int = 300,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        sensitive: str | Sequence[Any] | None = None,
-        classes: Sequence[Any] | None = None,
-        spare_features: int = 0,
-        seed: int | None = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "eo",
-        tolerance: float = 0.02,
-        gap_score: str = "decision",
-        decision: str | float = "accuracy",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 1000,
-        base: int = 2,
-        horizon: int | None = None,
-        combiner: str = "discounted-hedge",
-        credit_discount: float = 0.7,
-        credit_rate: float = 10.0,
-        primal_step: float = 0.2,
-        dual_step: float = 0.7,
-        dual_damping: float = 0.001,
-        gap_memory: float = 0.9,
-        gap_scale: float = 0.1,
-    ) -> None: ...
-
-class NewtonFairSAOMLClassifier(RiverSettings, NewtonConfig, RiverClassifier):
-    """Live experts of a linear model that solve their interval instead of stepping towards it.
-
-    The learner 'fairsaoml-newton': this project; docs/explanation.md."""
-
-    def __init__(
-        self,
-        *,
-        task_size: int = 300,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        sensitive: str | Sequence[Any] | None = None,
-        classes: Sequence[Any] | None = None,
-        spare_features: int = 0,
-        seed: int | None = None,
-        model: str = "logistic",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "dp+eo",
-        tolerance: float = 0.02,
-        gap_score: str = "decision",
-        decision: str | float = "accuracy",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        base: int = 2,
-        horizon: int | None = None,
-        combiner: str = "discounted-hedge",
-        credit_discount: float = 0.7,
-        credit_rate: float = 100.0,
-        newton_steps: int = 4,
-        ridge: float = 1.0,
-        penalty: float = 4.0,
-        dual_memory: float = 0.9,
-        carry: float = 0.5,
-        gap_scale: float = 0.1,
     ) -> None: ...
 
 class FairSAOMLClassifier(RiverSettings, FairSAOMLConfig, RiverClassifier):

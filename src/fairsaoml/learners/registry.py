@@ -9,6 +9,7 @@ from dataclasses import Field, fields
 from typing import Any, NamedTuple
 
 from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.registry import Registry
 from fairsaoml.core.types import Learner, Problem, Schema
@@ -19,11 +20,9 @@ from fairsaoml.learners.fair_aogd import FairAOGDConfig, fair_aogd
 from fairsaoml.learners.fair_fml import FairFMLConfig, fair_fml
 from fairsaoml.learners.fair_glc import FairGLCConfig, fair_glc
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
-from fairsaoml.learners.live import LiveConfig, live
 from fairsaoml.learners.mask_ftml import MaskFTMLConfig, mask_ftml
-from fairsaoml.learners.newton import NewtonConfig, newton
 
-__all__ = ["DEFAULT", "LEARNERS", "Entry", "build", "configure", "entry", "registered"]
+__all__ = ["DEFAULT", "LEARNERS", "RETIRED", "Entry", "build", "configure", "entry", "registered"]
 
 DEFAULT = "fairsaoml-decoupled"
 
@@ -59,21 +58,6 @@ BUILTIN: dict[str, Entry] = {
         # Multipliers are the minimum of a nearly flat function, found in float32.
         agreement=2e-2,
         gets_over_bad_batches=True,
-    ),
-    "fairsaoml-live": Entry(
-        LiveConfig,
-        live,
-        "experts on geometric intervals that all keep learning; their mixture decides",
-        "this project; docs/explanation.md",
-        "LiveFairSAOMLClassifier",
-    ),
-    "fairsaoml-newton": Entry(
-        NewtonConfig,
-        newton,
-        "live experts of a linear model that solve their interval instead of stepping towards it",
-        "this project; docs/explanation.md",
-        "NewtonFairSAOMLClassifier",
-        is_random=False,
     ),
     "fairsaoml": Entry(
         FairSAOMLConfig,
@@ -127,6 +111,9 @@ BUILTIN: dict[str, Entry] = {
 }
 
 
+# Learners of before, and the last revision of the repository that has each.
+RETIRED = {"fairsaoml-live": "38e6b18", "fairsaoml-newton": "38e6b18"}
+
 LEARNERS: Registry[Entry] = Registry("learner", "fairsaoml.learners", BUILTIN)
 
 
@@ -138,8 +125,14 @@ def registered() -> dict[str, Entry]:
 def entry(name: str) -> Entry:
     """A learner by name.
 
-    Raises ConfigError for an unknown one, with the name that was probably meant.
+    Raises ConfigError for an unknown one, with the name that was probably meant, and for a retired
+    one, with the last revision that has it.
     """
+    if name in RETIRED and name not in LEARNERS.names():
+        raise ConfigError(
+            f"{name} was replaced by {DEFAULT}; its runs can still be reported on, and the last "
+            f"revision that runs it is {RETIRED[name]} of the repository"
+        )
     return LEARNERS.get(name)
 
 

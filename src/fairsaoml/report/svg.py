@@ -212,7 +212,7 @@ def end_names(frame: Frame, ends: Sequence[tuple[str, str, float, float]]) -> Ma
 def shorten(words: str, width: float) -> str:
     """Return as many letters as fit a width.
 
-    >>> shorten("fairsaoml-live", 60), shorten("dp", 60)
+    >>> shorten("fairsaoml-decoupled", 60), shorten("dp", 60)
     ('fairsao…', 'dp')
     """
     room = max(int(width / LETTER), 1)

@@ -19,6 +19,7 @@ import numpy as np
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import read_json
+from fairsaoml.learners import registry
 from fairsaoml.runs.checkpoint import newest, save_checkpoint
 from fairsaoml.runs.folder import SPEC
 from fairsaoml.runs.spec import versions
@@ -129,6 +130,8 @@ def load(path: str | PathLike, *, seed: int | None = None) -> Any:
     module = import_module(HOMES[home]) if home in HOMES else None
     names = [*getattr(module, "__all__", ()), name]  # the last may be another package's learner
     models = {one: getattr(module, one) for one in names if _is_model(getattr(module, one, None))}
+    if (learner := saved_learner(manifest)) in registry.RETIRED:
+        registry.entry(str(learner))  # says where it is to be had
     readers = {one: cls for one, cls in models.items() if cls._reads(manifest)}
     if not readers or name not in (*models, *FORMER_CLASSES):
         raise RunError(
