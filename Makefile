@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo reproduce test slowest lint format golden docs stubs shapes kill estimators bench bench-full clean
+.PHONY: install demo reproduce test slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -52,6 +52,9 @@ shapes: install  ## all tests with the shapes in annotations enforced
 
 kill: install  ## 200 kills with SIGKILL at random moments, and full disks; about 15 minutes
 	$(BIN)/python -m tests.kill --kills 200
+
+attack: install  ## 21,000 spoiled tables, settings, specs, checkpoints and journals; about ten minutes
+	$(BIN)/python -m tests.attack --inputs 3000
 
 estimators: install  ## scikit-learn's and River's own checks on every class; about 10 minutes
 	$(BIN)/python -m tools.estimators

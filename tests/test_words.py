@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import attack
 from fairsaoml.cli.settings import parse_value
 from fairsaoml.cli.tables import print_rows, print_summary
 from fairsaoml.core.errors import ConfigError, DataError
@@ -124,6 +125,7 @@ def test_groups_may_be_pairs():
         {"rows": None, "time": "x", "every": 5},
         {"rows": None, "time": "x", "every": "9" * 6_000 + "D"},
         {"positive": [1, 2]},
+        {"positive": 10**30},
         {"favourable": 3},
         {"time": "x", "time_format": 5},
     ],
@@ -294,3 +296,13 @@ def test_a_redirect_stays_with_the_site_that_was_asked():
     for elsewhere in ("https://example.com/data.zip", "https://example.org.evil.net/x"):
         with pytest.raises(DataError, match="got a redirect to"):
             download._check_redirect(Answer(elsewhere))
+
+
+# A small form of `make attack`
+
+
+@pytest.mark.parametrize("kind", attack.KINDS)
+def test_spoiled_input_gives_a_result_or_a_sentence(kind):
+    ended, findings = attack.attack(kind, range(40))
+    assert findings == []
+    assert sum(ended.values()) == 40

@@ -15,6 +15,7 @@ What comes later and does not fit is put in a defined place and remarked upon:
 How an encoder is fitted: `fairsaoml.streams.table.kinds`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -256,15 +257,32 @@ class Encoder:
             )
         try:
             return cls(
-                columns=tuple(_made(KINDS[c["kind"]], c) for c in saved["columns"]),
+                columns=tuple(_whole(_made(KINDS[c["kind"]], c)) for c in saved["columns"]),
                 dropped=tuple(_made(Dropped, column) for column in saved["dropped"]),
                 label=None if saved["label"] is None else _made(Label, saved["label"]),
                 sensitive=tuple(_protected(role) for role in saved["sensitive"]),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(
                 f"expected a whole saved encoder, got one without {error}; make the run again"
             ) from error
+
+
+def _whole(column: Column) -> Column:
+    """The same column; ValueError or TypeError where it could not encode anything."""
+    if not isinstance(column.name, str):
+        raise TypeError("a name")
+    if isinstance(column, Categorical):
+        if not column.levels or not all(isinstance(level, str) for level in column.levels):
+            raise TypeError("levels")
+        numbers_of = [column.share]
+    else:
+        numbers_of = [column.center, column.scale, getattr(column, "unit", None) or 1.0]
+    if not all(map(math.isfinite, numbers_of)) or 0.0 in numbers_of[1:]:
+        raise ValueError("a scale")
+    if isinstance(column, Date) and column.format not in (dates.TYPED, dates.CLOCK):
+        dates.require_format(column.format)
+    return column
 
 
 def _protected(saved: Mapping[str, Any]) -> Protected:

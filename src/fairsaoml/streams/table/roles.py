@@ -185,7 +185,7 @@ def _text(value: Any) -> str:
     """A value as a column's texts are written."""
     try:
         return canonical(pa.array([value])).to_pylist()[0] or str(value)
-    except (pa.ArrowException, TypeError):
+    except (pa.ArrowException, TypeError, OverflowError):
         raise ConfigError(f"positive must be one of the label's values, got {value!r}") from None
 
 
