@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.core import fair_rule, feature_maps, heads, row_sample
+from fairsaoml.core import fair_rule, feature_maps, heads, row_sample, rule_solver
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, Schema
 from fairsaoml.learners import registry
@@ -81,7 +81,7 @@ def solved(rows=8000, ratio=0.9, **changes):
     }
     rule = fair_rule.new_rule(layout)._replace(fresh_rows=jnp.full(4, 50.0), **changes)
     solve = jax.jit(
-        lambda rule: fair_rule.solve(
+        lambda rule: rule_solver.solve(
             layout, rule, ratio=ratio, decision="accuracy", kept=jnp.float32(0.9), **given_rows
         )
     )
@@ -98,9 +98,9 @@ def test_the_multipliers_reach_the_dual_s_minimum():
     lean = random.normal(size=(500, 2)) + 0.6 * accuracy[:, None]
     lean = np.concatenate([lean, -lean], axis=1)
     problem = (row, accuracy, lean, np.ones((500, 4)), np.full(4, 0.05), np.full(4, 2e-3))
-    objective = fair_rule.Dual(*(jnp.asarray(part, jnp.float32) for part in problem))
+    objective = rule_solver.Dual(*(jnp.asarray(part, jnp.float32) for part in problem))
     multiplier = jnp.zeros(4)
-    for sharpness, rounding in zip(fair_rule.SHARPNESS, fair_rule.ROUNDING, strict=True):
+    for sharpness, rounding in zip(rule_solver.STAGES, rule_solver.ROUNDING, strict=True):
         multiplier = objective.minimised(multiplier, jnp.float32(sharpness), jnp.float32(rounding))
     ours = oracle.dual(np.asarray(multiplier, float), *problem)
     best = oracle.best_dual(np.asarray(multiplier, float), *problem)
@@ -153,7 +153,7 @@ def test_where_fairness_outweighs_the_probability_lots_decide_a_share():
     joint = jnp.tile(jnp.array([[1.0, 0.0]]), (5000, 1))
     chance = jnp.full(5000, 0.8)  # a margin of .3 - .29
     margins = np.asarray(fair_rule.margins(rule, chance, joint, fair_rule.lots(x)))
-    expected = 1 / (1 + np.exp(-0.01 * fair_rule.SHARPNESS[-1]))
+    expected = 1 / (1 + np.exp(-0.01 * fair_rule.SHARPNESS))
     assert (margins > 0).mean() == pytest.approx(expected, abs=0.02)
 
 

@@ -1,9 +1,10 @@
 """The fair rule learned in two halves, ours and the default: heads, then multipliers.
 
 Heads learn the label, and the group given the label, without constraints (`core.heads`). A few
-multipliers make the decision fair, solved on measured gaps and corrected by what issued decisions
-showed (`core.fair_rule`). Unfairness is a handful of numbers beside plain probabilities, so a
-price that is wrong bends no model, and the ratio that is asked for is what is solved for.
+multipliers make the decision fair (`core.fair_rule`), solved on measured gaps (`core.rule_solver`)
+and corrected by what issued decisions showed. Unfairness is a handful of numbers beside plain
+probabilities, so a price that is wrong bends no model, and the ratio that is asked for is what is
+solved for.
 
 A round:
     decide     with heads and multipliers as they are: the probability, and the rule's margin
@@ -18,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml.core import fair_rule, row_sample
+from fairsaoml.core import fair_rule, row_sample, rule_solver
 from fairsaoml.core import heads as heads_
 from fairsaoml.core.config import LearnerConfig, notions, number, setting, yes_or_no
 from fairsaoml.core.fair_rule import Layout, Rate, Rule
@@ -110,7 +111,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         sample = row_sample.add(state.sample, batch, state.heads.clock)
         rows = row_sample.rows(sample)
         chance, joint = chances_of(heads, rows.x, rows.group)
-        rule = fair_rule.solve(
+        rule = rule_solver.solve(
             layout,
             state.rule,
             ratio=config.ratio,
