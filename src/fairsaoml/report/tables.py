@@ -9,8 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from fairsaoml.evaluate.rule import RULE, ratio_words
+from fairsaoml.report.bars import interval_axis, interval_bar
 from fairsaoml.report.calibration import GroupChances
-from fairsaoml.report.figures import interval_axis, interval_bar, style
+from fairsaoml.report.figures import style
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.rates import RATES, group_mark
 from fairsaoml.report.reading import Block, Figures, Run
