@@ -10,7 +10,7 @@ from fairsaoml.evaluate.shares import RATES, Counts, summed
 from fairsaoml.evaluate.verdict import NOTIONS, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.reading import Run
-from fairsaoml.report.words import listed, percent
+from fairsaoml.report.words import listed, percent, sentence
 
 __all__ = ["advice", "changes"]
 
@@ -19,14 +19,14 @@ MOST_CHANGES = 3
 ONE_SIDED = 0.02  # decisions nearly all alike say little
 MANY_UNKNOWN = 0.05  # of the rows
 EXCLUDED = "exclude each other"  # in the journal's warning
-LEAKS = ("leak", "gives the label away", "restate")  # in the notes of a table
+LEAKS = ("likely leak", "restate")  # in the notes of a table
 
 
 def advice(run: Run) -> list[str]:
     """Return sentences, the most pressing first."""
     said = [*_excluded(run), *_by_answer(run), *_one_sided(run), *changes(run)]
     notes = (run.spec.get("stream") or {}).get("notes") or []
-    said += [f"A likely leak: {note}." for note in notes if any(word in note for word in LEAKS)]
+    said += [f"{sentence(note)}." for note in notes if any(word in note for word in LEAKS)]
     for attribute, entry in run.verdict["attributes"].items():
         share = entry["unknown_rows"] / max(entry["rows"], 1)
         if share > MANY_UNKNOWN:
@@ -147,5 +147,5 @@ def _one_sided(run: Run) -> list[str]:
         return []
     return [
         f"It says {'yes' if rate > 0.5 else 'no'} to nearly everyone ({percent(rate)} positive), "
-        "so its ratios say little: --set decision=balanced puts the threshold at the base rate."
+        "so its ratios say little: --decision balanced puts the threshold at the base rate."
     ]
