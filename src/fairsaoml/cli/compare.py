@@ -93,7 +93,7 @@ def print_comparison(comparison: dict[str, Any]) -> None:
 
     console, learners = Console(), comparison["learners"]
     for title, figures, last in _blocks(learners):
-        console.print(f"[bold]{title}[/]", highlight=False)
+        console.print(title, style="bold", highlight=False, markup=False)
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
         table.add_column("", width=max(len(entry["learner"]) for entry in learners))
         for heading, width in {**COLUMNS, last: len(SECONDS)}.items():
@@ -117,6 +117,26 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         met = [entry["learner"] for entry in learners if entry["rule"][name] == "met"]
         notes.append(f"{words} meets the rule at every domain's end: {', '.join(met) or 'none'}.")
     print_notes(notes)
+    console.print(recommendation(learners), highlight=False, markup=False)
+
+
+def recommendation(learners: Sequence[dict[str, Any]]) -> str:
+    """Which learner to take on this stream, and why.
+
+    >>> def row(name, eo, accuracy):
+    ...     figures = {"balanced_accuracy": {"pooled": accuracy}}
+    ...     return {"learner": name, "rule": {"eo_ratio": eo}, "overall": figures}
+    >>> recommendation([row("a", "met", 0.7), row("b", "met", 0.6), row("c", "missed", 0.8)])
+    'Take a: the highest balanced accuracy (0.700) among those whose EO meets the 80 % rule.'
+    """
+    fair = [entry for entry in learners if entry["rule"]["eo_ratio"] == "met"]
+
+    def accuracy(entry: dict[str, Any]) -> float:
+        return entry["overall"]["balanced_accuracy"]["pooled"] or 0.0
+
+    best = max(fair or learners, key=accuracy)
+    among = "among those whose EO meets the 80 % rule" if fair else "but none meets the 80 % rule"
+    return f"Take {best['learner']}: the highest balanced accuracy ({accuracy(best):.3f}) {among}."
 
 
 def _blocks(learners: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]], str]]:

@@ -37,6 +37,10 @@ def learners(
             for key, entry in known.items()
         ]
         print_rows(["learner", "what it does", "from"], rows)
+        typer.echo(
+            f"Choose {registry.DEFAULT} for a stream of your own. The others are for comparisons: "
+            "`fairsaoml compare STREAM` shows them side by side."
+        )
     else:
         rows = [
             [item["name"], str(item["default"]), f"{item['meaning']} ({item['expected']})"]
