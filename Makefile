@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo reproduce test slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
+.PHONY: install demo live browser reproduce test slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -18,6 +18,14 @@ demo: install
 	$(BIN)/fairsaoml run synthetic --set constraints=none --out runs/demo/unconstrained --force
 	$(BIN)/fairsaoml report runs/demo/default runs/demo/paper runs/demo/unconstrained \
 		--out runs/demo/report.html --picture runs/demo/picture.svg
+
+live: install  ## the service with a simulated world that changes twice; a page to watch
+	$(BIN)/fairsaoml serve --demo
+
+browser:  ## Debian's Chromium, for the tests of the page; skipped where it may not be installed
+	command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get update -qq && apt-get install -y -qq chromium; } \
+		|| echo "no browser: the tests of the page will be skipped"
 
 reproduce: install  ## the paper's figures and tables into runs/paper; the same command continues
 	$(BIN)/python -m paper reproduce all --seeds 10
@@ -52,6 +60,7 @@ shapes: install  ## all tests with the shapes in annotations enforced
 
 kill: install  ## 200 kills with SIGKILL at random moments, and full disks; about 15 minutes
 	$(BIN)/python -m tests.kill --kills 200
+	$(BIN)/python -m tests.kill_service --kills 200
 
 attack: install  ## 21,000 spoiled tables, settings, specs, checkpoints and journals; about ten minutes
 	$(BIN)/python -m tests.attack --inputs 3000

@@ -25,6 +25,7 @@ MODULES = (
     "start",
     "fairlearn_refit",
     "throughput",
+    "service",
 )
 
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"  # around the table of a page

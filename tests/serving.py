@@ -125,6 +125,6 @@ class Process:
         """End it, and return its exit code."""
         self.http.close()
         self.process.send_signal(signal)
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         self.process.stdout.close()
         return code

@@ -149,7 +149,10 @@ def test_labels_are_counted_once_corrected_while_open_and_late_after(folder):
         counts = client.get("/v1/model")[1]["counts"]
         assert (counts["labelled"], counts["late"], counts["corrected"]) == (4, 1, 1)
         assert [line["rows"] for line in client.get("/v1/rounds")[1]["rounds"]] == [1, 3]
-        assert client.get("/v1/decisions/a")[1]["label"] == "no"
+        said = client.get("/v1/decisions/a")[1]
+        assert said["label"] == "no"
+        assert (said["decision"] == "yes") == (said["probability"] > said["why"]["threshold"])
+        assert set(said["why"]["features"]) <= set(client.app.service.live.online.schema.features)
 
 
 def play(client, count, seed=0):

@@ -17,6 +17,7 @@ PAGES = {
     "README.md": "Start",
     "docs/tutorial.md": "Tutorial",
     "docs/how-to.md": "How to",
+    "docs/service.md": "Run it as a service",
     "docs/explanation.md": "How it works",
     "docs/learners.md": "Learners",
     "docs/datasets.md": "Data sets",

@@ -33,7 +33,7 @@ from fairsaoml.serve.views import WINDOW, Views
 __all__ = ["ROUTES", "App", "Endpoint"]
 
 PAGE = Path(__file__).parent / "page"
-ASSETS = ("index.html", "page.css", "page.js", "uPlot.iife.min.js", "uPlot.min.css")
+ASSETS = ("icon.svg", "page.css", "page.js", "uPlot.iife.min.js", "uPlot.min.css")
 TICK_SECONDS = 1.0
 HEARTBEAT_SECONDS = 15.0  # a comment to clients that listen, so that proxies keep the connection
 NDJSON = "application/x-ndjson"

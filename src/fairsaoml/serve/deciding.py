@@ -78,25 +78,26 @@ class Deciding:
         now: float,
     ) -> None:
         """Decide new rows, commit them, and set their answers."""
-        probability, decision = live.decide(self.reader.encode([rows[place] for place in good]))
-        decided = list(zip(decision.astype(int).tolist(), probability.tolist(), strict=True))
+        said = live.decide(*self.reader.encode([rows[place] for place in good]))
+        decided = list(zip(said.decision, said.probability, strict=True))
         issued = [
             NewRow(
                 id=ids[place],
                 content=contents[place],
                 answer=to_text(answer),
                 round=live.round,
+                why=why,
                 groups=to_text(self.reader.groups(rows[place])),
             )
-            for place, answer in zip(good, decided, strict=True)
+            for place, answer, why in zip(good, decided, said.why, strict=True)
         ]
         try:
             with self.store.writing():
                 self.tasks.issue(issued, now)
         except FullDisk as problem:
             for place, answer in zip(good, decided, strict=True):
-                said = self._said(ids[place], answer, live.round).content
-                answers[place] = Answer(507, {**said, "recorded": False, "error": str(problem)})
+                content = self._said(ids[place], answer, live.round).content
+                answers[place] = Answer(507, {**content, "recorded": False, "error": str(problem)})
             return
         for place, answer in zip(good, decided, strict=True):
             answers[place] = self._said(ids[place], answer, live.round)

@@ -18,10 +18,17 @@ from fairsaoml.evaluate.records import line, tally
 from fairsaoml.serve.model import RunModel, rows_table
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.reading import Reader
+from fairsaoml.serve.reasons import reasons_to_bytes
 
-__all__ = ["Learned", "Live", "LiveModel"]
+__all__ = ["Decided", "Learned", "Live", "LiveModel"]
 
-CONFIG_RATIO = "ratio"
+
+class Decided(NamedTuple):
+    """What was decided, for each row."""
+
+    probability: list[float]
+    decision: list[int]
+    why: Sequence[bytes | None]
 
 
 class Live(NamedTuple):
@@ -30,10 +37,15 @@ class Live(NamedTuple):
     online: OnlineLearner
     round: int
 
-    def decide(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probability of a positive label and the decision, for each row."""
-        scores, margins = self.online.scored(x)
-        return expit(scores), margins > 0
+    def decide(self, x: np.ndarray, group: np.ndarray | None = None) -> Decided:
+        """Decide rows; a learner that was asked to be aware looks at their groups."""
+        scores, margins = self.online.scored(x, group)
+        said = self.online.explain(x, group)
+        return Decided(
+            probability=expit(scores).tolist(),
+            decision=(margins > 0).astype(int).tolist(),
+            why=[None] * len(x) if said is None else reasons_to_bytes(said),
+        )
 
 
 class Learned(NamedTuple):
@@ -99,6 +111,13 @@ class LiveModel:
         }
         record = line(online.round, online.seed, task, figures, seconds)
         return Learned(live=Live(online=online, round=online.round), record=record)
+
+    def warm_up(self, live: Live, rows: int) -> None:
+        """Compile the round of so many rows, by learning one that is thrown away."""
+        schema = live.online.schema
+        x, y = np.zeros((rows, len(schema.features)), np.float32), np.arange(rows) % 2
+        group = np.zeros((rows, len(schema.attributes)), np.int32)
+        copy.copy(live.online).learn(Task(x=x, y=y, group=group))
 
     def save(self, live: Live) -> None:
         """Keep what was learned: a restarted service goes on from here."""

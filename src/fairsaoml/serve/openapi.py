@@ -68,6 +68,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "groups": OBJECT,
         "label": {"type": ["string", "null"]},
         "state": TEXT,
+        "why": {"type": ["object", "null"]},
     },
     "/v1/model": {"learner": TEXT, "round": COUNT, "asked": OBJECT, "counts": OBJECT},
     "/v1/rounds": {"rounds": {"type": "array", "items": OBJECT}, "event": COUNT},

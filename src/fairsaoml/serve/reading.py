@@ -46,6 +46,7 @@ class Reader:
             else set(names)
         )
         self._needed = frozenset(names)
+        self._aware = bool(getattr(model.online.config, "aware", False))
         protected = [name for role in model.sensitive for name in role.columns]
         self.attributes = tuple(dict.fromkeys(protected))
         self.words = (model.label.negative, model.label.positive)
@@ -86,11 +87,16 @@ class Reader:
                 return f"expected a number, got {value!r}; mend it, or send null"
         return ""
 
-    def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Return checked rows as the learner sees them, (row, feature)."""
-        return self.model.encode(
-            rows_table({name: [row[name] for row in rows] for name in self.columns})
-        )
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return checked rows as the learner sees them, (row, feature), and groups if it looks."""
+        names = self.columns
+        if self._aware:
+            names = tuple(dict.fromkeys((*names, *self.attributes)))
+        table = rows_table({name: [row.get(name) for row in rows] for name in names})
+        x = self.model.encode(table)
+        if not self._aware:
+            return x, None
+        return x, np.stack([role.codes(table).codes for role in self.model.sensitive], axis=1)
 
     def groups(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the groups that came with a row."""

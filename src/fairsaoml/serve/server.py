@@ -22,6 +22,7 @@ from fairsaoml.serve.task_rules import TaskRules
 
 __all__ = ["serve"]
 
+BACKLOG = 1024
 ENDING_SECONDS = 10  # for requests that are under way when the service is told to stop
 
 
@@ -125,6 +126,7 @@ def _listen(host: str, port: int) -> socket.socket:
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen(BACKLOG)  # who comes before all is ready waits instead of being refused
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise RunError(

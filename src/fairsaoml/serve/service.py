@@ -32,7 +32,7 @@ from fairsaoml.serve.webhook import post
 __all__ = ["TALLY", "Service", "replay"]
 
 FOLDER, STORE, MODEL = "service", "store.sqlite", "model"
-WARM_ROWS = (128, 256, 512, 1024)  # requests of so many rows find their program compiled
+WARM_ROWS = (128, 256, 512)  # requests of so many rows find their program compiled
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
 TALLY = ("issued", "labelled", "late", "expired", "unknown", "repeated", "corrected", "never")
 
@@ -118,7 +118,8 @@ class Service:
         return [answers[low:high] for low, high in pairwise(ends)]
 
     def warm_up(self) -> None:
-        """Compile what larger requests need, before they come."""
+        """Compile what rounds and larger requests need, before they come."""
+        self.models.warm_up(self.live, self.tasks.rules.task_rows or 0)
         for rows in WARM_ROWS:
             self.live.decide(np.zeros((rows, len(self.live.online.schema.features)), np.float32))
 
@@ -173,7 +174,7 @@ class Service:
         learned = self.models.learn(live, labelled, decided)
         about = {"at": closed_at, "task": task, "late": late, "unlabelled": unlabelled, "why": why}
         seconds = time.perf_counter() - begun
-        record = tidy({**learned.record, **about, "seconds": seconds})
+        record = {**tidy({**learned.record, "seconds": seconds}), **about}  # times with all digits
         if before is None:  # else it was learned before a kill, and not saved
             with self._lock, self.store.writing():
                 self.store.write(

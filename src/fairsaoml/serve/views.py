@@ -12,6 +12,7 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.confidence import Share, wilson
 from fairsaoml.evaluate.shares import RATES, Counts, summed
 from fairsaoml.evaluate.verdict import judge
+from fairsaoml.serve.reasons import reasons_from_bytes
 from fairsaoml.serve.service import TALLY, Service
 from fairsaoml.serve.store import NEVER, to_text
 
@@ -88,13 +89,13 @@ class Views:
         """Return what was decided under an id, None where nothing was."""
         texts = [to_text(id)] + ([id] if id.lstrip("-").isdigit() else [])
         found = self._query(
-            "SELECT id, at, round, content, answer, groups, label, state FROM rows "
+            "SELECT id, at, round, content, answer, groups, label, state, why FROM rows "
             f"WHERE id IN ({','.join('?' * len(texts))}) ORDER BY number DESC LIMIT 1",
             *texts,
         )
         if not found:
             return None
-        name, at, round, content, answer, groups, label, state = found[0]
+        name, at, round, content, answer, groups, label, state, why = found[0]
         decided, probability = json.loads(answer)[:2]
         words = self.service.reader.words
         return {
@@ -107,6 +108,7 @@ class Views:
             "groups": json.loads(groups),
             "label": None if label is None else words[json.loads(label)],
             "state": STATES[state],
+            "why": why and reasons_from_bytes(why, self.service.live.online.schema.features),
         }
 
     def model(self) -> dict[str, Any]:

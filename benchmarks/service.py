@@ -1,0 +1,298 @@
+"""The live service beside what it stands on: an empty route, the bare learner, bare SQLite."""
+
+import asyncio
+import json
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Measured, at_least, at_most
+
+__all__ = ["measure"]
+
+CLIENTS = 32
+LABELS = 10_000
+BATCH = 500
+COLUMNS = 8
+EMPTY = """
+import json, sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+async def same(request):
+    rows = json.loads(await request.body())["rows"]
+    answer = {"id": rows[0]["id"], "decision": "yes", "probability": 0.5432109876543211, "round": 3}
+    return JSONResponse({"decisions": [answer for row in rows]})
+app = Starlette(routes=[Route("/v1/predict", same, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[1]), http="h11", loop="asyncio", log_level="critical")
+"""
+
+
+def measure(full: bool) -> list[Measured]:
+    """Ratios in one run, on one machine."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = _run(Path(name))
+        seconds = 6.0 if full else 3.0
+        empty = _empty_route(seconds)
+        ready, alone, learning = _service(folder, seconds)
+        batch, bare_batch = _batches(folder)
+        labels, bare_labels = _labels(folder, Path(name))
+    return [
+        Measured(
+            "single rows, 32 clients: requests/s over those of an empty route",
+            len(alone) / len(empty),
+            at_least(0.35),
+            f"{len(alone) / seconds:.0f} and {len(empty) / seconds:.0f} requests/s",
+        ),
+        Measured(
+            "99th percentile while rounds are learned over that without",
+            _late(learning) / _late(alone),
+            at_most(3.0),
+            f"{1000 * _late(learning):.0f} and {1000 * _late(alone):.0f} ms",
+        ),
+        Measured(
+            "batches of 500 rows: rows/s over those of the bare encoder and learner",
+            bare_batch / batch,
+            at_least(0.5),
+            f"{BATCH / batch:.0f} and {BATCH / bare_batch:.0f} rows/s",
+        ),
+        Measured(
+            "10,000 labels in one call over the bare SQLite transaction",
+            labels / bare_labels,
+            at_most(3.0),
+            f"{1000 * labels:.0f} and {1000 * bare_labels:.0f} ms",
+        ),
+        Measured("start to ready, seconds", ready, at_most(3.0), "warm cache"),
+    ]
+
+
+def _late(seconds: list[float]) -> float:
+    return float(np.quantile(seconds, 0.99))
+
+
+def _people(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(count, COLUMNS)).round(3)
+    return [
+        {**{f"x{place}": value for place, value in enumerate(row)}, "job": "ab"[number % 2]}
+        for number, row in enumerate(x.tolist())
+    ]
+
+
+def _run(folder: Path) -> Path:
+    """A short run of a made table."""
+    from fairsaoml.runs.runner import run
+    from fairsaoml.runs.spec import RunSpec
+
+    rows = _people(600)
+    lines = [",".join([*rows[0], "sex", "y"])]
+    for number, row in enumerate(rows):
+        label = row["x0"] + row["x1"] > 0
+        lines.append(",".join([*map(str, row.values()), "fm"[number % 3 == 0], "ny"[label]]))
+    (folder / "made.csv").write_text("\n".join(lines) + "\n")
+    settings = {"label": "y", "sensitive": ["sex"], "rows": 200}
+    spec = RunSpec(stream=str(folder / "made.csv"), stream_settings=settings, seeds=(0,))
+    run(spec, folder / "run")
+    return folder / "run"
+
+
+# Over HTTP
+
+
+def _empty_route(seconds: float) -> list[float]:
+    port = _free_port()
+    process = subprocess.Popen([sys.executable, "-c", EMPTY, str(port)])
+    try:
+        _wait_for(port)
+        return asyncio.run(_load(port, seconds))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _service(folder: Path, seconds: float) -> tuple[float, list[float], list[float]]:
+    """Seconds to be ready, and of each request without and with rounds being learned."""
+    with _serving(folder):
+        pass  # everything is compiled once
+    begun = time.perf_counter()
+    with _serving(folder) as port:
+        ready = time.perf_counter() - begun
+        time.sleep(2.0)  # larger programs are compiled beside
+        asyncio.run(_load(port, 1.0))
+        alone = asyncio.run(_load(port, seconds))
+        stop = threading.Event()
+        teacher = threading.Thread(target=_teach, args=[port, stop])
+        teacher.start()
+        learning = asyncio.run(_load(port, seconds))
+        stop.set()
+        teacher.join()
+    return ready, alone, learning
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[int]:
+    port = _free_port()
+    words = ["-m", "fairsaoml.cli", "serve", str(folder), "--port", str(port), "--wait", "0s"]
+    process = subprocess.Popen([sys.executable, *words, "--rows", "200"], stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _teach(port: int, stop: threading.Event) -> None:
+    """Rows with their labels, task after task."""
+    import requests
+
+    address, number = f"http://127.0.0.1:{port}/v1", 0
+    while not stop.is_set():
+        rows = [{"id": f"t{number}-{i}", **row} for i, row in enumerate(_people(50, number))]
+        requests.post(f"{address}/predict", json={"rows": rows}, timeout=60)
+        labels = [{"id": row["id"], "label": "ny"[row["x0"] > 0]} for row in rows]
+        requests.post(f"{address}/labels", json={"labels": labels}, timeout=60)
+        number += 1
+        time.sleep(0.05)
+
+
+async def _load(port: int, seconds: float) -> list[float]:
+    """How long each request took, of clients that ask again when answered."""
+    took: list[float] = []
+    end = time.perf_counter() + seconds
+
+    async def client(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        rows = _people(20, number)
+        turn = 0
+        while (begun := time.perf_counter()) < end:
+            turn += 1
+            body = json.dumps({"rows": [{"id": f"{number}-{begun}", **rows[turn % 20]}]}).encode()
+            head = (
+                "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                f"content-length: {len(body)}\r\n\r\n"
+            )
+            writer.write(head.encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+            size = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            await reader.readexactly(size)
+            took.append(time.perf_counter() - begun)
+        writer.close()
+
+    await asyncio.gather(*(client(number) for number in range(CLIENTS)))
+    return took
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def _wait_for(port: int) -> None:
+    """Until a request is answered."""
+    import requests
+
+    while True:
+        try:
+            requests.get(f"http://127.0.0.1:{port}/v2/health/ready", timeout=60)
+            return
+        except requests.ConnectionError:
+            time.sleep(0.02)
+
+
+# In this process
+
+
+def _median(work: Callable[[int], Any], turns: int = 15) -> float:
+    took = []
+    for turn in range(turns):
+        begun = time.perf_counter()
+        work(turn)
+        took.append(time.perf_counter() - begun)
+    return statistics.median(took)
+
+
+def _open(folder: Path, rows: int) -> Any:
+    from fairsaoml.serve.service import Service
+    from fairsaoml.serve.task_rules import TaskRules
+
+    rules = TaskRules(
+        task_rows=rows,
+        task_seconds=None,
+        wait_seconds=None,
+        late="next",
+        unknown="count",
+        max_rows=10**6,
+        retain_seconds=None,
+    )
+    return Service(folder, rules)
+
+
+def _batches(folder: Path) -> tuple[float, float]:
+    """Seconds of a batch in the service, from its JSON on, and of the bare encoder and learner."""
+    service = _open(folder, 10**6)
+    bodies = [
+        json.dumps([{"id": f"b{turn}-{i}", **row} for i, row in enumerate(_people(BATCH, turn))])
+        for turn in range(17)
+    ]
+    reader, live = service.reader, service.live
+
+    def bare(turn: int) -> Any:
+        x, _ = reader.encode(json.loads(bodies[turn]))
+        return live.online.scored(x)
+
+    def whole(turn: int) -> Any:
+        return json.dumps([one.content for one in service.decide([json.loads(bodies[turn])])[0]])
+
+    bare(15), whole(15)
+    times = _median(whole), _median(bare)
+    service.close()
+    return times
+
+
+def _labels(folder: Path, scratch: Path) -> tuple[float, float]:
+    """Seconds of 10,000 labels in the service, and of the same rows updated in bare SQLite."""
+    service = _open(folder, 10**6)
+    service.decide([[{"id": i, **row} for i, row in enumerate(_people(LABELS))]])
+    body = json.dumps([{"id": i, "label": "ny"[i % 2]} for i in range(LABELS)])
+    begun = time.perf_counter()
+    taken = service.label(json.loads(body))
+    seconds = time.perf_counter() - begun
+    assert taken["taken"] == LABELS
+    service.close()
+    bare = sqlite3.connect(scratch / "bare.sqlite", isolation_level=None)
+    bare.execute("PRAGMA journal_mode=WAL")
+    bare.execute("PRAGMA synchronous=FULL")
+    bare.execute(
+        "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT, content TEXT, label TEXT)"
+    )
+    bare.execute("CREATE INDEX by_id ON rows (id)")
+    bare.execute("BEGIN")
+    people = _people(LABELS)
+    bare.executemany(
+        "INSERT INTO rows (id, content) VALUES (?, ?)",
+        [(str(i), json.dumps(row)) for i, row in enumerate(people)],
+    )
+    bare.execute("COMMIT")
+    begun = time.perf_counter()
+    pairs = [(one["label"], str(one["id"])) for one in json.loads(body)]
+    bare.execute("BEGIN")
+    bare.executemany("UPDATE rows SET label = ? WHERE id = ?", pairs)
+    bare.execute("COMMIT")
+    bare_seconds = time.perf_counter() - begun
+    bare.close()
+    return seconds, bare_seconds
