@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -11,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from fairsaoml import FairGLCClassifier, learn, load, undo, write_report
+from fairsaoml import FairGLCClassifier, learn, load, registered, undo, write_report
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.runs import runner
-from fairsaoml.runs.folder import locked
+from fairsaoml.runs.folder import locked, read_spec
 from fairsaoml.runs.learn import new_rows_of_the_table
 from fairsaoml.runs.listing import list_runs
 from fairsaoml.runs.predict import predict_rows
 from fairsaoml.runs.runner import resume, run
-from fairsaoml.runs.spec import RunSpec
+from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows
 from test_predict import jobs
 
 ROWS = 60  # of a task
@@ -140,6 +141,14 @@ def test_the_last_learn_can_be_taken_back_once(folder, whole):
     require_the_same(folder, whole, rounds=4)
     assert learn(folder, applicants(280, 80))[:5] == (80, 0, 120, 2, 0)
     require_the_same(folder, whole)
+
+
+@pytest.mark.parametrize("name", registered())
+def test_no_learner_is_told_how_long_a_table_is_today(begun, name):
+    short = stream_without_rows(read_spec(begun)["stream"])
+    spec = RunSpec(stream="jobs.csv", learner=name)
+    configs = [Setup.of(spec, replace(short, length=rounds)).config for rounds in (3, 300)]
+    assert configs[0] == configs[1]
 
 
 def test_a_run_cut_by_time_goes_on_along_the_calendar(tmp_path):
