@@ -11,13 +11,14 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGKILL
 from typing import NamedTuple
@@ -235,6 +236,65 @@ def kill(case: Case, folder: Path, kills: int, chance: random.Random) -> Counter
             tear(folder, chance)
 
 
+def kill_learn(scratch: Path, kills: int, chance: random.Random) -> Counter[str]:
+    """Kill `learn` and `learn --undo` so often; each ends as one that was never killed."""
+    header = "pay,sex,hired\n"
+    rows = [
+        f"{chance.gauss(0, 1):.3f},{chance.choice('fm')},{chance.choice(['yes', 'no'])}\n"
+        for _ in range(360)
+    ]
+    scratch.mkdir()
+    (scratch / "old.csv").write_text(header + "".join(rows[:180]))
+    (scratch / "new.csv").write_text(header + "".join(rows[180:]))
+    (scratch / "all.csv").write_text(header + "".join(rows))
+    roles = ["--label", "hired", "--sensitive", "sex", "--rows", "60", "--learner", "fair-glc"]
+
+    def command(*words: str) -> subprocess.Popen:
+        environment = {**os.environ, "FAIRSAOML_CHECKPOINT_SECONDS": "0"}
+        return subprocess.Popen(
+            [*COMMAND, *words, "--quiet"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    for name in ("old", "all"):
+        with command(
+            "run", str(scratch / f"{name}.csv"), *roles, "--out", str(scratch / name)
+        ) as process:
+            assert process.wait(PATIENCE) == 0, process.communicate()[1]
+    before, after = (whole_lines(scratch / name) for name in ("old", "all"))
+    hits: Counter[str] = Counter()
+    folder, pace = scratch / "run", 0.0
+    shutil.copytree(scratch / "old", folder)
+    while hits.total() < kills:
+        for words, expected in ((str(scratch / "new.csv"), after), ("--undo", before)):
+            if words == "--undo" and whole_lines(folder) == before:
+                continue  # it was taken back before it was killed
+            begun = time.monotonic()
+            with command("learn", str(folder), words) as process:
+                if pace and hits.total() < kills and chance.random() < 0.7:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(chance.uniform(0.3, 1.0) * pace)
+                    process.send_signal(SIGKILL)
+                error = process.communicate(timeout=PATIENCE)[1]
+            assert "Traceback" not in error, error
+            lines = whole_lines(folder)
+            assert lines == after[: len(lines)], folder
+            if process.returncode == 0:
+                pace = pace or time.monotonic() - begun
+                assert lines == expected, (words, len(lines))
+            else:
+                assert process.returncode == -SIGKILL, error
+                hits["undoing" if words == "--undo" else "learning"] += 1
+    # Whatever state it is in: learned once more, or finished, it has every row once.
+    with command("learn", str(folder), str(scratch / "new.csv")) as process:
+        assert process.wait(PATIENCE) == 0, process.communicate()[1]
+    assert whole_lines(folder) == after
+    return hits
+
+
 # On a full disk
 
 
@@ -288,6 +348,7 @@ def main() -> None:
     """Kill as often as asked, then fill disks; say what was hit."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--learn-kills", type=int, default=40)
     parser.add_argument("--full-disks", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
@@ -312,6 +373,9 @@ def main() -> None:
             print(f"{hits.total()} kills of {runs} runs, each the same as one never touched:")
         for left, count in hits.most_common():
             print(f"  {count:4d} {left}")
+        if asked.learn_kills:
+            found = kill_learn(scratch / "learn", asked.learn_kills, chance)
+            print(f"{found.total()} kills of learn, every row learned once: {dict(found)}")
         if not asked.full_disks:
             return
         try:
