@@ -75,7 +75,9 @@ def kill_often(folder, kills, chance, say=lambda words: None):
         clients = [Load(process.address, 3 * number + place) for place in range(3)]
         for client in clients:
             client.start()
-        time.sleep(chance.uniform(0.02, 1.5))
+        while not any(client.decided for client in clients) and clients[0].is_alive():
+            time.sleep(0.01)  # a kill before anything was acknowledged would show nothing
+        time.sleep(chance.uniform(0.0, 1.5))
         process.stop(9)
         for client in clients:
             client.join()
