@@ -46,7 +46,7 @@ def compare(
         typer.Option("--set", help="key=value: of the stream, or of every learner that takes it."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for all runs. [runs/STREAM-comparison]")
+        Path | None, typer.Option(help="A folder for all runs. \\[runs/STREAM-comparison]")
     ] = None,
     jobs: Jobs = 1,
     engine: Engine = "local",

@@ -35,7 +35,7 @@ def peers(
     ] = 1,
     set_: StreamSettings = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for all of them. [runs/paper/peers/STREAM]")
+        Path | None, typer.Option(help="A folder for all of them. \\[runs/paper/peers/STREAM]")
     ] = None,
     force: Force = False,
     quiet: Quiet = False,

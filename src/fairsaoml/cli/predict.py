@@ -16,7 +16,7 @@ def predict(
     file: Annotated[
         str, typer.Argument(help="New rows: CSV or Parquet, columns as learned; - reads stdin.")
     ],
-    seed: Annotated[int | None, typer.Option(help="Which seed's model. [the first]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Which seed's model. \\[the first]")] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns of the new rows to keep: id,name.")
     ] = None,
@@ -25,7 +25,7 @@ def predict(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="A file ending in .csv, .jsonl or .parquet. [CSV on standard output]"),
+        typer.Option(help="A file ending in .csv, .jsonl or .parquet. \\[CSV on standard output]"),
     ] = None,
 ) -> None:
     """Score new rows: a calibrated probability and the decision for each, in the label's words."""

@@ -16,7 +16,7 @@ def regret(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
     windows: Annotated[
         str | None,
-        typer.Option(help="Window lengths: 1,4,16, or all. [powers of two, and all rounds]"),
+        typer.Option(help="Window lengths: 1,4,16, or all. \\[powers of two, and all rounds]"),
     ] = None,
     adapted: Annotated[
         bool, typer.Option("--adapted", help="Of the scores after a few labels of each round.")

@@ -39,7 +39,7 @@ def run(
         str | None, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
     ] = None,
     learner: Annotated[
-        str | None, typer.Option(help="Which learner (`fairsaoml learners`). [fairsaoml-decoupled]")
+        str | None, typer.Option(help="Which learner (`fairsaoml learners`). \\[fairsaoml-decoupled]")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds, run together. [5]")] = None,
     seed: Annotated[int | None, typer.Option(help="The first of them. [0]")] = None,
@@ -47,7 +47,7 @@ def run(
         list[str] | None, typer.Option("--set", help="key=value: a setting of learner or stream.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings from a TOML file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder. [runs/STREAM-...]")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder. \\[runs/STREAM-...]")] = None,
     force: Force = False,
     resume: Annotated[Path | None, typer.Option(help="Continue the run in this folder.")] = None,
     save_predictions: Annotated[

@@ -274,15 +274,15 @@ def _require_readable(saved: Mapping[str, Any], tasks: list[TaskRows]) -> None:
         checked(task, stream.schema, 0)
 
 
-def _stream_of(stream: Stream, tasks: list[TaskRows]) -> Stream:
-    """A run's stream whose tasks are these, encoded as the run's own."""
+def _stream_of(stream: Stream, tasks: list[TaskRows], before: int = 0) -> Stream:
+    """A run's stream whose tasks after round `before` are these, encoded as the run's own."""
     how = stream.cut or {}
     encoder = Encoder.from_json(stream.encoder or {})
     clock = None if how["time"] is None else Clock(column=how["time"], format=how["format"])
     return replace(
         stream,
         tasks=lambda seed: encoded_tasks(iter(tasks), encoder, how["domain"], clock),
-        length=len(tasks),
+        length=before + len(tasks),
     )
 
 
@@ -309,7 +309,7 @@ def _finish_learning(
     number, call = len(record["calls"]), record["calls"][-1]
     tasks, rest = whole_tasks(_read_table(_kept(folder, "rows", number)), content["stream"]["cut"])
     spec = RunSpec.from_json(content)
-    stream = _stream_of(stream_without_rows(content["stream"]), tasks)
+    stream = _stream_of(stream_without_rows(content["stream"]), tasks, call["after"])
     setup = saved_setup(content, stream)
     begun = last_checkpoint(spec, setup, folder, content)
     if begun is None or begun.round < call["after"]:

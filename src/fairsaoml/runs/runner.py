@@ -251,13 +251,14 @@ def run_rounds(
         folder: the run's, locked.
         content: of its spec.json.
         begun: the checkpoint to go on from.
-        before: how many rounds came before the first task of the setup's stream.
+        before: how many rounds came before the first task of the setup's stream; its length counts
+            them.
         on_round: called with the setup and each finished round.
     """
     manifest = manifest_of(content)
     interval = _checkpoint_seconds()
     after = begun.round if begun else 0
-    length = None if setup.stream.length is None else before + setup.stream.length
+    length = setup.stream.length
     saved = time.monotonic()
     last = after
     with ExitStack() as stack:

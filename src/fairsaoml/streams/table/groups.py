@@ -29,6 +29,7 @@ __all__ = [
     "fit_levels",
     "fit_sensitive",
     "in_order_of_size",
+    "listed",
 ]
 
 MISSING = "missing"  # what saved encoders of version 1 call the level of rows without a value
@@ -148,6 +149,18 @@ def columns_of(spec: str, columns: Sequence[str]) -> list[str]:
     (['sex', 'age'], ['a=b'])
     """
     return [_parsed(part, columns)[0] for part in _parts(spec, columns)]
+
+
+def listed(spec: str, columns: Sequence[str]) -> list[str]:
+    """The specs of a list such as `sex,race`; a range has commas of its own.
+
+    >>> columns = ["sex", "race", "age"]
+    >>> listed("sex,race", columns), listed("age:18,30", columns), listed("sex,rase", columns)
+    (['sex', 'race'], ['age:18,30'], ['sex,rase'])
+    """
+    parts = [part.strip() for part in spec.split(",")]
+    known = all(column in columns for part in parts for column in columns_of(part, columns))
+    return parts if known and spec not in columns else [spec]
 
 
 def fit_sensitive(spec: str, columns: Sequence[str], table: Any) -> Protected:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.table.columns import canonical, factor, positions, some
-from fairsaoml.streams.table.groups import columns_of, in_order_of_size
+from fairsaoml.streams.table.groups import columns_of, in_order_of_size, listed
 from fairsaoml.streams.table.reading import need
 
 __all__ = ["Label", "Roles", "column_name", "fit_label", "names_of"]
@@ -50,7 +50,8 @@ class Roles:
         columns: str | Sequence[str],
     ) -> "Roles":
         """The roles that the settings of a stream ask for; contradictions raise `ConfigError`."""
-        specs, dropped, named = names_of(sensitive), names_of(drop), names_of(columns)
+        dropped, named = names_of(drop), names_of(columns)
+        specs = [one for spec in names_of(sensitive) for one in listed(spec, known)]
         if label is None:
             raise ConfigError("expected the name of the label's column, got none; name it")
         if not specs or len(set(specs)) < len(specs):
