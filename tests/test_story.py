@@ -123,7 +123,10 @@ def test_a_first_table_a_report_new_rows_decisions_a_second_report_and_back(comm
     decisions = list(csv.DictReader(io.StringIO(said.out)))
     assert [row["loan"] for row in decisions] == [row["loan"] for row in asked]
     for row in decisions:
-        needed, moved = float(row["threshold"]), [float(row[f"moved_by:{a}"]) for a in ("sex", "race")]
+        needed, moved = (
+            float(row["threshold"]),
+            [float(row[f"moved_by:{a}"]) for a in ("sex", "race")],
+        )
         assert needed == pytest.approx(float(row["without_fairness"]) + sum(moved), abs=1e-4)
         assert (row["prediction"] == "yes") == (float(row["score"]) > needed)
         assert row["because"]

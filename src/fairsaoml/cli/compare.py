@@ -23,12 +23,11 @@ from fairsaoml.cli.options import (
 from fairsaoml.cli.output import chosen, print_json, print_notes, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
-from fairsaoml.evaluate.rule import MARKS, ratio_words
+from fairsaoml.evaluate.rule import MARKS, ratio_words, worst
 
 __all__ = ["compare", "print_comparison"]
 
-COLUMNS = {"accuracy": 14, "balanced": 14, "DP": 13, "EO": 13}  # all of it fits 80 columns
-SECONDS, RECOVERS = "seconds", "back by"  # headings of the last column
+RATIOS = {"dp": "dp_ratio", "eo": "eo_ratio"}
 COLOURS = {"met": "green", "missed": "yellow"}
 
 
@@ -87,93 +86,95 @@ def compare(
 
 
 def print_comparison(comparison: dict[str, Any]) -> None:
-    """Print a comparison: a block for each stretch of rounds, in it a row for each learner."""
+    """Print one table with a row for each learner, and which of them to take."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console, learners = Console(), comparison["learners"]
-    for title, figures, last in _blocks(learners):
-        console.print(title, style="bold", highlight=False, markup=False)
-        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-        table.add_column("", width=max(len(entry["learner"]) for entry in learners))
-        for heading, width in {**COLUMNS, last: len(SECONDS)}.items():
-            table.add_column(heading, justify="right", no_wrap=True, width=width)
-        for entry, block in zip(learners, figures, strict=True):
-            cells = [_cell(block[name]) for name in ("accuracy", "balanced_accuracy")]
-            cells += [_cell(block[name], digits=2) for name in ("dp_ratio", "eo_ratio")]
-            table.add_row(entry["learner"], *cells, _extra(entry, last))
-        console.print(table)
-    rule, few = comparison["rule"], comparison["minimum_count"]
-    notes = [
-        f"First pooled over rounds and {len(comparison['seeds'])} seeds; then the mean over rounds "
-        "± the standard deviation over seeds. Seconds: a round of one seed, compilation left out. "
+    changes = "after_changes" in learners[0]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for heading in ("accuracy", "balanced", "DP", "EO", *(["back by"] if changes else []), "s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in learners:
+        cells = [_share(entry["overall"][name]) for name in ("accuracy", "balanced_accuracy")]
+        cells += [_ratio(_worst_end(entry, name)) for name in RATIOS.values()]
+        if changes:
+            rounds = entry["after_changes"]["back_by_round"]
+            cells.append("never" if None in rounds else str(max(rounds)))
+        table.add_row(escape(entry["learner"]), *cells, f"{entry['seconds_per_round']:.3f}")
+    console.print(table)
+    back = (
         "Back by: the round of a new domain by which accuracy and DP are within .05 of its end, "
-        "after the slowest change.",
-        f"DP and EO: 1 is fair; {MARKS['met']} meets the 80 % rule ({rule}), {MARKS['missed']} "
-        f"does not, {MARKS['too few']} has fewer than {few} positive decisions in some group. "
-        "A pool over several domains has no mark: opposite gaps cancel in it.",
+        "after the slowest change. "
+    )
+    notes = [
+        f"Accuracy: pooled over all rounds and {len(comparison['seeds'])} seeds ± the standard "
+        f"deviation over seeds. {back if changes else ''}s: seconds a round of one seed, "
+        "compilation left out.",
+        "DP and EO: of the last ten rounds, in the worst domain; 1 is fair; "
+        f"{MARKS['met']} meets the 80 % rule ({comparison['rule']}), {MARKS['missed']} does not, "
+        f"{MARKS['too few']} has fewer than {comparison['minimum_count']} positive decisions in "
+        "some group. Every domain is in the report and in comparison.json.",
     ]
-    for name, words in (("dp_ratio", "DP"), ("eo_ratio", "EO")):
-        met = [entry["learner"] for entry in learners if entry["rule"][name] == "met"]
-        notes.append(f"{words} meets the rule at every domain's end: {', '.join(met) or 'none'}.")
     print_notes(notes)
     console.print(recommendation(learners), highlight=False, markup=False)
 
 
 def recommendation(learners: Sequence[dict[str, Any]]) -> str:
-    """Which learner to take on this stream, and why.
+    """Which learner to take on this stream, and why; by the notions asked for, or else by EO.
 
     >>> def row(name, eo, accuracy):
+    ...     end = {"eo_ratio": {"pooled": eo, "rule": "met" if eo >= 0.8 else "missed"}}
     ...     figures = {"balanced_accuracy": {"pooled": accuracy}}
-    ...     return {"learner": name, "rule": {"eo_ratio": eo}, "overall": figures}
-    >>> recommendation([row("a", "met", 0.7), row("b", "met", 0.6), row("c", "missed", 0.8)])
-    'Take a: the highest balanced accuracy (0.700) among those whose EO meets the 80 % rule.'
+    ...     return {"learner": name, "domains": [{"last": end}], "overall": figures}
+    >>> recommendation([row("a", 0.9, 0.7), row("b", 0.8, 0.6), row("c", 0.5, 0.8)])
+    'Take a: the highest balanced accuracy (0.700) of those whose EO meets the 80 % rule.'
+    >>> recommendation([row("c", 0.5, 0.8), row("d", 0.7, 0.6)])
+    'Take none as it is: no EO is known to meet the 80 % rule; d comes nearest (0.70).'
     """
-    fair = [entry for entry in learners if entry["rule"]["eo_ratio"] == "met"]
+    given = [entry.get("settings", {}).get("constraints") for entry in learners]
+    asked = {name for names in given if names for name in str(names).split("+")}
+    notions = [name for name in RATIOS if name in asked] or ["eo"]
+    words = " and ".join(name.upper() for name in notions)
+
+    def verdicts(entry: dict[str, Any]) -> set[str]:
+        return {_worst_end(entry, RATIOS[name])["rule"] for name in notions}
+
+    def lowest(entry: dict[str, Any]) -> float:
+        return min(_worst_end(entry, RATIOS[name])["pooled"] or 0.0 for name in notions)
 
     def accuracy(entry: dict[str, Any]) -> float:
         return entry["overall"]["balanced_accuracy"]["pooled"] or 0.0
 
-    best = max(fair or learners, key=accuracy)
-    among = "among those whose EO meets the 80 % rule" if fair else "but none meets the 80 % rule"
-    return f"Take {best['learner']}: the highest balanced accuracy ({accuracy(best):.3f}) {among}."
+    if fair := [entry for entry in learners if verdicts(entry) == {"met"}]:
+        best = max(fair, key=accuracy)
+        why = f"the highest balanced accuracy ({accuracy(best):.3f}) of those whose {words}"
+        return f"Take {best['learner']}: {why} meets the 80 % rule."
+    best = max(learners, key=lowest)
+    nearest = f"{best['learner']} comes nearest ({ratio_words(lowest(best))})"
+    return f"Take none as it is: no {words} is known to meet the 80 % rule; {nearest}."
 
 
-def _blocks(learners: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]], str]]:
-    """Each block's title, its figures for every learner, and what its last column shows."""
-    blocks = [("all rounds", [entry["overall"] for entry in learners], SECONDS)]
-    domains = learners[0]["domains"]
-    if len(domains) > 1:
-        for at, domain in enumerate(domains):
-            wholes = [entry["domains"][at] for entry in learners]
-            blocks.append((domain["name"], wholes, ""))
-            if domain["last"]["rounds"] != domain["rounds"]:
-                ends = [block["last"] for block in wholes]
-                blocks.append((f"{domain['name']}, last ten rounds", ends, ""))
-        after = [entry["after_changes"] for entry in learners]
-        blocks.insert(1, ("first five rounds after each change", after, RECOVERS))
-    if len(domains) == 1 or learners[0]["last"]["rounds"] != domains[-1]["last"]["rounds"]:
-        blocks.append(("last ten rounds", [entry["last"] for entry in learners], ""))
-    return blocks
+def _worst_end(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    """A ratio in the last rounds of the domain whose verdict, and then whose ratio, is worst."""
+    ends = [domain["last"][name] for domain in entry["domains"]]
+    verdict = worst(end["rule"] for end in ends)
+    return min(
+        (end for end in ends if end["rule"] == verdict), key=lambda end: end["pooled"] or 0.0
+    )
 
 
-def _extra(entry: dict[str, Any], column: str) -> str:
-    if column == SECONDS:
-        return f"{entry['seconds_per_round']:.3f}"
-    if column == RECOVERS:
-        rounds = entry["after_changes"]["back_by_round"]
-        return "never" if None in rounds else str(max(rounds))
-    return ""
-
-
-def _cell(figure: dict[str, Any], digits: int = 3) -> str:
+def _share(figure: dict[str, Any]) -> str:
     def short(value: float | None) -> str:
-        return "-" if value is None else f"{value:.{digits}f}".removeprefix("0")
+        return "-" if value is None else f"{value:.3f}".removeprefix("0")
 
-    spread = "" if figure["spread"] is None else f"±{short(figure['spread'])}"
-    pooled, verdict = short(figure["pooled"]), figure.get("rule")
-    if verdict is not None:
-        if verdict == "missed":
-            pooled = ratio_words(figure["pooled"]).removeprefix("0")  # never rounded up to the rule
-        pooled = f"[{COLOURS.get(verdict, 'default')}]{pooled}{MARKS[verdict]}[/]"
-    return f"{pooled} [dim]{short(figure['mean'])}{spread}[/]"
+    spread = "" if figure["spread"] is None else f"[dim]±{short(figure['spread'])}[/]"
+    return short(figure["pooled"]) + spread
+
+
+def _ratio(figure: dict[str, Any]) -> str:
+    words = "" if figure["pooled"] is None else ratio_words(figure["pooled"]).removeprefix("0")
+    verdict = figure["rule"]
+    return f"[{COLOURS.get(verdict, 'default')}]{words}{MARKS[verdict]}[/]"

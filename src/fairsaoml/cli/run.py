@@ -39,7 +39,8 @@ def run(
         str | None, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
     ] = None,
     learner: Annotated[
-        str | None, typer.Option(help="Which learner (`fairsaoml learners`). \\[fairsaoml-decoupled]")
+        str | None,
+        typer.Option(help="Which learner (`fairsaoml learners`). \\[fairsaoml-decoupled]"),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds, run together. [5]")] = None,
     seed: Annotated[int | None, typer.Option(help="The first of them. [0]")] = None,
