@@ -68,7 +68,9 @@ def troubles(summary: dict[str, Any]) -> list[str]:
     >>> troubles({"left_out": {"rounds": 1, "updates": 0, "rows": 20, "columns": 0}, "rounds": 9})
     ['Nothing could be learned in 1 of 9 rounds.', '20 rows were left out.']
     """
-    counts = summary.get("left_out") or dict.fromkeys(("rounds", "updates", "rows", "columns"), 0)
+    counts = summary.get("left_out")
+    if counts is None:  # of an earlier version
+        return []
     sentences = {
         "rounds": f"Nothing could be learned in {counts['rounds']} of {summary['rounds']} rounds.",
         "updates": f"{counts['updates']} updates were refused: they were not finite.",
