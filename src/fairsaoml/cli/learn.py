@@ -64,5 +64,8 @@ def runs(
     if json_:
         print_json(listed)
         return
+    if not listed:
+        typer.echo(f"no runs in {folder}; `fairsaoml run` makes one", err=True)
+        return
     titles = ["name", "stream", "learner", "rounds", "verdict", "when"]
     print_rows(titles, [[str(run[title]) for title in titles] for run in listed])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -116,7 +117,7 @@ def table_settings(stream: str, table: Mapping[str, Any]) -> dict[str, Any]:
     from fairsaoml.streams.catalog import is_table, require_file
 
     require_file(stream)  # before anything else is asked
-    if table and not is_table(stream):
+    if table and not is_table(stream) and not Path(stream).is_file():
         option = next(iter(table)).replace("_", "-")
         raise ConfigError(f"--{option} is for a table of your own, not for {stream!r}")
     lists = {name: table[name].split(",") for name in ("drop", "columns") if name in table}

@@ -28,6 +28,9 @@ def chosen(names: str, known: Iterable[str]) -> Sequence[str]:
 def piped(file: str) -> Iterator[Path]:
     """Yield a file's path; for "-" that of a copy of standard input, CSV or Parquet."""
     if file != "-":
+        from fairsaoml.streams.catalog import require_file
+
+        require_file(file)
         yield Path(file)
         return
     import sys

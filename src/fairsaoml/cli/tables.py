@@ -82,7 +82,9 @@ def troubles(summary: dict[str, Any]) -> list[str]:
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     """Print a plain table."""
-    table = Table(*titles, box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")  # a name that is cut short cannot be typed
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
