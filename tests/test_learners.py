@@ -129,7 +129,7 @@ def test_the_dual_is_not_zeroed_in_the_meta_step(meta_after, samples):
 # Steps that explode
 
 
-HUGE = {"fairsaoml": {"meta_primal_step": 1e38}, "aod": {"scale": 1e38}}
+HUGE = {"fairsaoml": {"meta_primal_step": 1e6}, "aod": {"scale": 1e6}}  # the most they may be
 
 
 @pytest.fixture(scope="module", params=HUGE)
@@ -139,7 +139,7 @@ def exploded(request):
     config = registry.configure(request.param, {**settings, **HUGE[request.param]})
     built = registry.build(request.param, config, SCHEMA)
     before = built.init(jax.random.key(0))
-    wide = rows(0)._replace(x=100 * rows(0).x)
+    wide = rows(0)._replace(x=1e35 * rows(0).x)
     after, info = jax.jit(built.step)(jax.random.key(1), jnp.int32(1), before, wide)
     return before, after, info
 
@@ -147,7 +147,8 @@ def exploded(request):
 def test_an_update_that_is_not_finite_is_not_made_and_says_so(exploded):
     before, after, info = exploded
     assert info.flags["not_finite"]
-    np.testing.assert_array_equal(flat(after), flat(before))
+    assert after.round == 1  # the round took place, and taught nothing
+    np.testing.assert_array_equal(flat(after._replace(round=before.round)), flat(before))
 
 
 def test_an_update_that_was_not_made_is_not_reported(exploded):

@@ -291,7 +291,9 @@ def _accuracies(joint: Floats, rule: Floats) -> tuple[float, float]:
 def _require_whole(name: str, value: object, *, least: int) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or not least <= int(value) <= MOST:  # type: ignore[call-overload]
-        raise ConfigError(f"{name} must be a whole number >= {least} and <= {MOST}, got {value!r}")
+        raise ConfigError(
+            f"{name} must be a whole number >= {least}, got {value!r}; use {least} to {MOST}"
+        )
 
 
 def _unit(vector: Floats) -> Floats:
