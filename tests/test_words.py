@@ -214,7 +214,9 @@ def test_every_number_that_can_be_set_has_both_bounds(name):
 
 
 def test_settings_of_a_stream_have_bounds_too():
-    with pytest.raises(ConfigError, match=r"rows must be a whole number >= 1, .*; use 1 to 1000000"):
+    with pytest.raises(
+        ConfigError, match=r"rows must be a whole number >= 1, .*; use 1 to 1000000"
+    ):
         synthetic(rows=10**12)
 
 
