@@ -1,113 +1,144 @@
 """`make attack`: thousands of spoiled inputs of every kind; each gives a result or a sentence.
 
-    python -m tests.attack --inputs 2500
+    make attack, or PYTHONPATH=tests python -m attack --inputs 2300 --kind journal
 
-Every input is made from its kind, its number and the seed alone, so that a finding is repeated by
-`--kind KIND --only NUMBER`. What may come back: what was written, something older that was written,
-or one of our own errors. Anything else, and any input that takes longer than `SLOW` seconds, is a
-finding.
+Hypothesis makes the inputs, the same ones for the same seed, and shrinks what it finds. An input
+may be refused, by one of our own errors or by an HTTP status below 500. Or it is taken: then tables
+are finite numbers, settings are read back as they are, and a run that was killed and whose files
+were spoiled before it was resumed ends with the journal and the summary of one that never was.
+Anything else is a finding, and so is an input that takes longer than `SLOW` seconds.
 """
 
 import argparse
+import atexit
 import json
+import signal
 import sys
 import time
-import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from random import Random
+from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
+import hypothesis
+import jax
 import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
 
-from fairsaoml.cli.settings import parse_settings, parse_value
+from fairsaoml.cli.settings import parse_settings, parse_value, read_config
 from fairsaoml.core.errors import FairSAOMLError
+from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.learners.registry import configure, registered
-from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint
-from fairsaoml.runs.folder import read_spec, write_spec
-from fairsaoml.runs.journal import read_rounds, whole_rounds
+from fairsaoml.report.reading import read_run
+from fairsaoml.runs import runner
+from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.stream import encode_rows, stream_from_table
 
-SLOW = 20.0  # seconds; a hang, on any machine
+SLOW = 30  # seconds; a hang, on any machine
+MEMORY = Path("/dev/shm")  # where it exists, files are not waited for
 NASTY: list[Any] = [
     *("", "?", "NaN", "inf", "-inf", "1e999", "1e308", "-1e-320", "0001-01-01", "13/13/2011"),
     *("2011-02-30", "[/north]", "=cmd|'/c'!A1", "<script>", "é", "\x00", "\ud7ff", '"', "'", ","),
     *(None, True, -1, 0, 10**30, 1e30, float("nan"), [], {}, "9" * 5_000, "[" * 5_000, "age>40"),
 ]
+nasty = st.sampled_from(NASTY)
+odd_bytes = st.binary(max_size=40) | nasty.map(lambda value: str(value).encode("utf-8", "replace"))
 
 
-def spoiled(random: Random, content: bytes) -> bytes:
-    """Content with a few bytes flipped, cut, doubled or put in."""
-    for _ in range(random.choice((1, 1, 2, 8))):
-        at = random.randrange(len(content) + 1)
-        end = min(len(content), at + random.choice((1, 1, 4, 64)))
+@st.composite
+def spoiled(draw: Callable, content: bytes) -> bytes:
+    """Content with a few places flipped, cut out, or overwritten; or with its end cut off."""
+    for _ in range(draw(st.sampled_from((1, 1, 2, 6)))):
+        at = draw(st.integers(0, len(content)))
+        end = at + draw(st.sampled_from((1, 1, 4, 64)))
+        way = draw(st.sampled_from(("flip", "flip", "cut", "put", "double", "end")))
+        bit = 1 << draw(st.integers(0, 7))
         middle = {
-            "flip": bytes(byte ^ (1 << random.randrange(8)) for byte in content[at:end]),
+            "flip": bytes(byte ^ bit for byte in content[at:end]),
             "cut": b"",
             "double": content[at:end] * 2,
-            "put": random.randbytes(random.choice((1, 4, 40))),
-            "text": str(random.choice(NASTY)).encode("utf-8", "replace"),
-            "end": content[:at] and b"",
-        }
-        way = random.choice(list(middle))
-        content = content[:at] if way == "end" else content[:at] + middle[way] + content[end:]
+            "put": draw(odd_bytes) if way == "put" else b"",
+            "end": b"",
+        }[way]
+        content = content[:at] + middle + (b"" if way == "end" else content[end:])
     return content
 
 
-def table_bytes(random: Random) -> bytes:
-    """A small CSV file with odd values here and there."""
-    lines = ["id,when,age,pay,job,sex,hired"]
-    for row in range(random.choice((2, 30, 60))):
-        values: list[Any] = [row, f"2020-01-{1 + row % 28:02d}", random.randrange(18, 70)]
-        values += [round(random.gauss(0, 1), 3), random.choice("abc"), random.choice("fm")]
-        values.append(random.choice(("yes", "no")))
-        if random.random() < 0.02:
-            values[random.randrange(7)] = random.choice(NASTY)
-        lines.append(",".join(map(str, values)))
-    end = random.choice(("\n", "\n", "\r\n", "\r"))
-    return end.join(lines).encode(random.choice(("utf-8", "utf-8", "latin-1", "utf-16")), "replace")
+# Tables and settings
 
 
-def attack_table(random: Random, home: Path) -> None:
+@st.composite
+def tables(draw: Callable) -> tuple[str, bytes, dict[str, Any]]:
+    """A small CSV file with odd values here and there, its name, and options to read it with."""
+    row = st.tuples(
+        st.integers(18, 70), st.floats(-3, 3), st.sampled_from("abc"), st.sampled_from("fm")
+    )
+    people = draw(st.lists(row, min_size=draw(st.sampled_from((2, 20, 20))), max_size=40))
+    lines = [
+        [i, f"2020-01-{1 + i % 28:02d}", *person, ("yes", "no")[i * i % 3 > 0]]
+        for i, person in enumerate(people)
+    ]
+    for _ in range(draw(st.sampled_from((0, 0, 1, 3)))):
+        lines[draw(st.integers(0, len(lines) - 1))][draw(st.integers(0, 6))] = draw(nasty)
+    text = draw(st.sampled_from(("\n", "\n", "\r\n", "\r"))).join(
+        ",".join(map(str, line))
+        for line in [["id", "when", "age", "pay", "job", "sex", "hired"], *lines]
+    )
+    coding = draw(st.sampled_from(("utf-8", "utf-8", "latin-1", "utf-16")))
+    content = text.encode(coding, "replace")
+    content = draw(st.one_of(st.just(content), st.just(content), spoiled(content)))
+    sensible = {"rows": 10, "tasks": 3, "every": "1D", "time": "when", "domain": "job"}
+    keys = ("rows", "tasks", "every", "time", "domain", "positive", "drop", "time_format")
+    chosen = draw(st.lists(st.sampled_from(keys), max_size=2))
+    usual = [st.just(sensible.get(key, "age")) for key in chosen]
+    options = {k: draw(st.one_of(u, u, u, nasty)) for k, u in zip(chosen, usual, strict=True)}
+    groups = ("sex",) * 4 + ("age>40", "age:30,50", "sex*job", "job=a", "*")
+    options["sensitive"] = draw(st.sampled_from(groups))
+    name = draw(st.sampled_from(("t.csv",) * 9 + ("t.tsv", "t.csv.gz", "t.parquet")))
+    return name, content, {"label": "hired", **options}
+
+
+def check_table(given: tuple[str, bytes, dict[str, Any]], home: Path) -> None:
     """A spoiled file is a stream of finite rows, or refused."""
-    path = home / random.choice(("t.csv",) * 9 + ("t.tsv", "t.csv.gz", "t.parquet"))
-    content = table_bytes(random)
-    path.write_bytes(spoiled(random, content) if random.random() < 0.5 else content)
-    options: dict[str, Any] = {"label": "hired", "sensitive": "sex"}
-    for key in ("rows", "tasks", "every", "time", "domain", "positive", "drop", "time_format"):
-        if random.random() < 0.15:
-            sensible = {"rows": 10, "tasks": 3, "every": "1D", "time": "when", "domain": "job"}
-            options[key] = sensible.get(key, "age") if random.random() < 0.7 else choice(random)
-    if random.random() < 0.3:
-        options["sensitive"] = random.choice(("age>40", "age:30,50", "sex*job", "job=a", "*", "x"))
-    try:
-        stream = stream_from_table(path, **options)
-        for task in stream.tasks(0):
-            assert np.isfinite(task.x).all()
-            assert np.isin(task.y, (0, 1)).all()
-            assert task.x.shape[1] == len(stream.schema.features)
-    finally:
-        path.unlink()
+    name, content, options = given
+    path = home / name
+    path.write_bytes(content)
+    stream = stream_from_table(path, **options)
+    for task in stream.tasks(0):
+        assert np.isfinite(task.x).all()
+        assert np.isin(task.y, (0, 1)).all()
+        assert task.x.shape[1] == len(stream.schema.features)
 
 
-def choice(random: Random) -> Any:
-    return random.choice(NASTY)
+@st.composite
+def settings(draw: Callable) -> tuple[str, dict[str, Any], str]:
+    name = draw(st.sampled_from(sorted(registered())))
+    known = registered()[name].settings
+    value = nasty | st.integers() | st.floats() | st.text(max_size=8) | st.lists(nasty, max_size=2)
+    keys = st.sampled_from([*known, "nonsense"])
+    given = draw(st.dictionaries(keys, value, max_size=2))
+    for key in draw(st.lists(st.sampled_from([*known]), max_size=2)):
+        given.setdefault(key, known[key].default)
+    return name, given, draw(st.text(max_size=20))
 
 
-def attack_settings(random: Random, home: Path) -> None:
-    """A setting is taken or refused, typed or given."""
-    name = random.choice(list(registered()))
-    settings = registered()[name].settings
-    given: dict[str, Any] = {key: settings[key].default for key in random.sample([*settings], k=2)}
-    if random.random() < 0.7:
-        given[random.choice([*settings, "nonsense"])] = choice(random)
-    parse_settings([f"{key}={value}" for key, value in given.items()])
-    parse_value(str(choice(random)))
-    config = configure(name, given)
+def check_settings(given: tuple[str, dict[str, Any], str], home: Path) -> None:
+    """A setting is taken and read back, or refused; so are words and TOML files."""
+    name, values, text = given
+    parse_value(text)
+    parse_settings([f"{key}={value}" for key, value in values.items()])
+    with suppress(FairSAOMLError):
+        (home / "c.toml").write_text(text, errors="replace")
+        read_config(home / "c.toml")
+    config = configure(name, values)
     assert configure(name, json.loads(json.dumps(config.to_dict()))) == config
 
 
@@ -123,118 +154,272 @@ ENCODER = json.dumps(
         "label": {"column": "y", "positive": "yes", "negative": "no"},
         "sensitive": [{"column": "sex", "levels": ["f", "m"], "fold": True}],
     }
-)
+).encode()
 
 
-def attack_encoder(random: Random, home: Path) -> None:
-    """A spoiled encoder is refused, or encodes to finite numbers of its own width."""
+def check_encoder(content: bytes, home: Path) -> None:
+    """A spoiled encoder is refused, or encodes to numbers of its own width."""
     try:
-        saved = json.loads(spoiled(random, ENCODER.encode()).decode("utf-8", "replace"))
+        saved = json.loads(content.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return  # the file that holds it is refused
     encoder = Encoder.from_json(saved)
     rows = {"v": [1.0, None], "job": ["a", "z"], "d": ["2011-01-01", "?"]}
-    import pyarrow as pa
-
     x, _ = encode_rows(saved, pa.table(rows))
     assert x.shape == (2, len(encoder.features))
 
 
-SPEC = {"schema": 1, "learner": {"name": "aod", "config": {"a": 0.0123456789}}, "seeds": [0]}
+# A run that was killed, its files spoiled, and resumed
+
+ROUNDS = 4  # killed in the last one; the two before it are saved
+LEARNER = "fair-glc"
 
 
-def attack_spec(random: Random, home: Path) -> None:
-    """spec.json is what was written, or refused."""
-    write_spec(home, dict(SPEC))
-    path = home / "spec.json"
-    content = path.read_bytes()
-    path.write_bytes(spoiled(random, content))
-    try:
-        read = read_spec(home)
-        assert read == SPEC or b"seal" not in path.read_bytes()
-    finally:
-        path.unlink()
+def counting(stream: Any, *_: Any, state: Any = None, after: int = 0, **__: Any) -> Iterator[Any]:
+    """In place of `prequential`: a state that depends on every round's rows, without numerics."""
+    total = np.zeros(3, np.float32) if state is None else np.asarray(state["total"])
+    for round, task in enumerate(stream.tasks(0), start=1):
+        if round > after:
+            total = (0.5 * total + round + np.float32(task.x.sum() + task.y.sum())).astype("f")
+            groups = {}
+            for code, group in enumerate(stream.schema.attributes[0].levels):
+                own = task.y[task.group[:, 0] == code]
+                y1, y0 = int(own.sum()), int(len(own) - own.sum())
+                cell = {"rows": len(own), "predicted_positive": y1, "y1_rows": y1}
+                groups[group] = cell | {"true_positive": y1, "y0_rows": y0, "false_positive": 0}
+            line = {"round": round, "seed": 0, "domain": task.domain, "rows": len(task.y)}
+            line |= {"accuracy": 0.5, "loss": float(total[0]), "counts": {"sex": groups}}
+            yield RoundResult(round, [{**line, "seconds": 0.0}], [], {"total": total})
 
 
-def attack_checkpoint(random: Random, home: Path, part: str = "*.safetensors") -> None:
-    """A state is the newest one that was written, the one before, or refused."""
-    folder = home / "checkpoint"
-    states = [{"w": np.arange(5, dtype=np.float32) + round} for round in (1, 2)]
-    for round, state in enumerate(states, 1):
-        save_checkpoint(folder, round, state, {"learner": "aod"})
-    for path in random.sample(sorted(folder.glob(part)), k=random.choice((1, 1, 2))):
-        path.write_bytes(spoiled(random, path.read_bytes()))
-    try:
-        read = load_checkpoint(folder, states[0])
-        assert read is not None
-        np.testing.assert_array_equal(read.state["w"], states[read.round - 1]["w"])
-    finally:
-        for path in folder.iterdir():
-            path.unlink()
+class Killed(NamedTuple):
+    """A run that was killed: its table, all its files, and what it would have ended with."""
+
+    table: bytes
+    files: dict[str, bytes]
+    journal: bytes
+    summary: bytes
 
 
-def attack_manifest(random: Random, home: Path) -> None:
-    """The same, its description spoiled."""
-    attack_checkpoint(random, home, "*.json")
+@contextmanager
+def without_numerics() -> Iterator[None]:
+    like = {"total": jax.ShapeDtypeStruct((3,), np.float32)}
+    with (
+        patch.object(runner, "prequential", counting),
+        patch.object(runner, "states_like", lambda spec, setup: like),
+        patch.object(runner, "one_thread", lambda: None),
+        patch.dict("os.environ", {runner.INTERVAL: "0"}),
+    ):
+        yield
 
 
-def attack_journal(random: Random, home: Path) -> None:
-    """A journal is read as far as it is one; no round is counted twice or made up."""
-    path = home / "rounds.jsonl"
-    lines = [json.dumps({"round": 1 + n // 2, "seed": n % 2, "accuracy": 0.5}) for n in range(12)]
-    path.write_bytes(spoiled(random, ("\n".join(lines) + "\n").encode()))
-    assert 0 <= whole_rounds(path, 2) <= 7
-    read_rounds(path)
+@cache
+def killed() -> Killed:
+    with TemporaryDirectory() as home, without_numerics():
+        table, folder = Path(home) / "t.csv", Path(home) / "run"
+        rows = [f"{i % 7 - i % 3},{'fm'[i % 2]},{'yn'[i % 5 > 2]}" for i in range(ROUNDS * 10)]
+        table.write_text("\n".join(["v,sex,y", *rows, ""]))
+        spec = RunSpec(
+            stream=str(table),
+            stream_settings={"label": "y", "sensitive": "sex", "rows": 10},
+            learner=LEARNER,
+            seeds=(0,),
+        )
+
+        def stop(setup: Any, result: RoundResult) -> None:
+            if result.round == ROUNDS:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            runner.run(spec, folder, on_round=stop)
+        files = {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        runner.resume(folder)
+        undisturbed = [(folder / name).read_bytes() for name in ("rounds.jsonl", "summary.json")]
+        return Killed(table.read_bytes(), files, *undisturbed)
 
 
-KINDS: dict[str, Callable[[Random, Path], None]] = {
-    "table": attack_table,
-    "settings": attack_settings,
-    "encoder": attack_encoder,
-    "spec": attack_spec,
-    "manifest": attack_manifest,
-    "checkpoint": attack_checkpoint,
-    "journal": attack_journal,
+@st.composite
+def spoiled_runs(draw: Callable, part: str) -> dict[str, bytes]:
+    """The files of the killed run, some of this part spoiled; `t.csv` is its table."""
+    files = killed().files | {"../t.csv": killed().table}
+    names = sorted(name for name in files if part in name)
+    for name in draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)):
+        files = {**files, name: draw(spoiled(files[name]))}
+    return files
+
+
+def check_run(files: dict[str, bytes], home: Path) -> None:
+    """A spoiled run is refused, or ends as one that nothing has happened to."""
+    folder = home / "run"
+    rmtree(folder, ignore_errors=True)
+    (folder / "checkpoint").mkdir(parents=True)
+    for name, content in files.items():
+        # The run's table was elsewhere: it is found as seen from the run's folder.
+        (folder / name).write_bytes(content)
+    with without_numerics():
+        runner.resume(folder)
+        assert (folder / "rounds.jsonl").read_bytes() == killed().journal
+        assert (folder / "summary.json").read_bytes() == killed().summary
+
+
+def check_journal(files: dict[str, bytes], home: Path) -> None:
+    """The same; and a finished run's journal that was spoiled is not reported as if it were not."""
+    with suppress(FairSAOMLError):
+        check_run(files, home)
+    folder = home / "run"
+    (folder / "rounds.jsonl").write_bytes(files["rounds.jsonl"])
+    (folder / "summary.json").unlink(missing_ok=True)
+    lines = [json.loads(line) for line in killed().journal.splitlines()]
+    assert list(read_run(folder).lines)[: ROUNDS - 1] == lines[:-1]
+
+
+# HTTP
+
+BODIES = {
+    "predict": {"rows": [{"id": "a", "age": 30, "job": "nurse", "sex": "f"}] * 2},
+    "labels": {"labels": [{"id": "a", "label": "yes"}, {"id": "b", "label": "no", "group": "f"}]},
+    "never": {"ids": ["a", 7]},
+    "erase": {"ids": ["b"]},
+}
+words = st.sampled_from(["rows", "labels", "ids", "id", "age", "job", "sex", "label", "group", "x"])
+plain = nasty | st.integers() | st.floats() | st.text(max_size=6)
+anything = st.recursive(
+    plain, lambda some: st.lists(some, max_size=3) | st.dictionaries(words, some, max_size=4)
+)
+
+
+@st.composite
+def requests(draw: Callable) -> tuple[str, bytes, str]:
+    """A path, a body, its content type."""
+    path = draw(st.sampled_from(sorted(BODIES)))
+    body = json.dumps(BODIES[path]).encode()
+    name = next(iter(BODIES[path]))
+    whole = st.lists(anything, max_size=3).map(lambda items: json.dumps({name: items}).encode())
+    body = draw(spoiled(body) | whole | anything.map(lambda it: json.dumps(it).encode()))
+    kinds = ("application/json",) * 8 + ("application/x-ndjson", "text/plain", "")
+    return path, body, draw(st.sampled_from(kinds))
+
+
+OPEN = ExitStack()  # for as long as the process lives
+atexit.register(OPEN.close)
+
+
+@cache
+def client() -> Any:
+    """A service on a run of a small table."""
+    import serving
+
+    folder = Path(OPEN.enter_context(TemporaryDirectory()))
+    return OPEN.enter_context(serving.serving(serving.make_run(folder, learner=LEARNER)))
+
+
+def check_request(given: tuple[str, bytes, str], home: Path) -> None:
+    """A request is answered in JSON, by less than 500; the next good one is answered."""
+    path, body, kind = given
+    answer = client().http.post(f"/v1/{path}", content=body, headers={"content-type": kind})
+    assert answer.status_code < 500, answer.text
+    if kind != "application/x-ndjson":
+        answer.json()
+    assert not client().app.problem
+    if answer.status_code != 200:
+        status, _ = client().predict({"age": 30, "job": "nurse", "sex": "f"})
+        assert status == 200
+        raise FairSAOMLError(answer.text)
+
+
+class Kind(NamedTuple):
+    """What is spoiled how, and what must hold of it."""
+
+    inputs: Callable[[], st.SearchStrategy]
+    check: Callable[[Any, Path], None]
+
+
+KINDS: dict[str, Kind] = {
+    "table": Kind(tables, check_table),
+    "settings": Kind(settings, check_settings),
+    "encoder": Kind(lambda: spoiled(ENCODER), check_encoder),
+    "spec": Kind(lambda: spoiled_runs("spec.json"), check_run),
+    "manifest": Kind(lambda: spoiled_runs("checkpoint/"), check_run),
+    "checkpoint": Kind(lambda: spoiled_runs(".safetensors"), check_run),
+    "journal": Kind(lambda: spoiled_runs("rounds.jsonl"), check_journal),
+    "data": Kind(lambda: spoiled_runs("t.csv"), check_run),
+    "http": Kind(requests, check_request),
 }
 
 
-def attack(kind: str, numbers: range, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """Run the inputs of a kind; return how they ended, and the findings."""
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError where something hangs."""
+
+    def ring(number: int, frame: Any) -> None:
+        raise TimeoutError(f"it took longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def attack(kind: str, inputs: int, seed: int = 0) -> Counter[str]:
+    """Run so many inputs of a kind; return how they ended. What is found is raised, shrunk."""
     ended: Counter[str] = Counter()
-    findings = []
-    with TemporaryDirectory() as folder, warnings.catch_warnings():
+    made, check = KINDS[kind]
+    where = MEMORY if MEMORY.is_dir() else None
+    with TemporaryDirectory(dir=where) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number in numbers:
-            begun = time.monotonic()
-            try:
-                KINDS[kind](Random(f"{seed} {kind} {number}"), Path(folder))
-                ended["taken"] += 1
-            except FairSAOMLError:
-                ended["refused"] += 1
-            except Exception:
-                ended["found"] += 1
-                findings.append(f"{kind} {number}:\n{traceback.format_exc()}")
-            if time.monotonic() - begun > SLOW:
-                findings.append(f"{kind} {number}: took {time.monotonic() - begun:.0f} s")
-    return ended, findings
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(
+            max_examples=inputs,
+            database=None,
+            deadline=None,
+            derandomize=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+        )
+        @hypothesis.given(made())
+        def every(given: Any) -> None:
+            with at_most(SLOW):
+                try:
+                    check(given, Path(folder))
+                    ended["taken"] += 1
+                except FairSAOMLError:
+                    ended["refused"] += 1
+
+        every()
+    return ended
 
 
 def main() -> None:
     """Attack every kind, print counts, exit 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=3_000, help="of each kind")
+    parser.add_argument("--inputs", type=int, default=2_300, help="of each kind")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kind", choices=KINDS)
-    parser.add_argument("--only", type=int, help="the number of one input")
+    parser.add_argument("--kind", choices=KINDS, action="append")
     asked = parser.parse_args()
-    numbers = range(asked.inputs) if asked.only is None else range(asked.only, asked.only + 1)
-    found = []
-    for kind in [asked.kind] if asked.kind else KINDS:
+    found, total = 0, 0
+    for kind in asked.kind or KINDS:
         begun = time.monotonic()
-        ended, findings = attack(kind, numbers, asked.seed)
-        print(f"{kind}: {len(numbers)} inputs, {dict(ended)}, {time.monotonic() - begun:.0f} s")
-        found += findings
-    print("\n".join(found[:20]))
+        try:
+            ended = attack(kind, asked.inputs, asked.seed)
+        except Exception as problem:  # what was found, with the smallest input that shows it
+            found += 1
+            print(f"{kind}: FOUND")
+            import traceback
+
+            traceback.print_exception(problem, limit=-6)
+            continue
+        total += sum(ended.values())
+        counts = ", ".join(f"{ended[how]:,} {how}" for how in ("taken", "refused"))
+        print(f"{kind}: {sum(ended.values()):,} inputs, {counts}, {time.monotonic() - begun:.0f} s")
+    print(f"{total:,} inputs; {found} kinds with a finding")
     sys.exit(bool(found))
 
 

@@ -36,7 +36,7 @@ def people(count, seed=0, groups=("f", ODD)):
     return rows
 
 
-def make_run(folder):
+def make_run(folder, **options):
     """A finished run of a table of 180 people in three tasks."""
     table = folder / "people.csv"
     with table.open("w", newline="") as file:
@@ -44,7 +44,8 @@ def make_run(folder):
         writer.writerow([*COLUMNS, "hired"])
         writer.writerows([row[name] for name in COLUMNS] + [label] for row, label in people(180, 9))
     settings = {"label": "hired", "sensitive": ["sex"], "rows": 60}
-    run(RunSpec(stream=str(table), stream_settings=settings, seeds=(0,)), folder / "run")
+    spec = RunSpec(stream=str(table), stream_settings=settings, seeds=(0,), **options)
+    run(spec, folder / "run")
     return folder / "run"
 
 

@@ -5,9 +5,10 @@ import json
 import pytest
 
 import tiny
-from fairsaoml.compare.compare import plan, recovery, verdict
+from fairsaoml.compare.compare import _end, plan, recovery
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.evaluate.rule import worst
+from fairsaoml.evaluate.rule import MARKS, worst
+from fairsaoml.evaluate.summary import summarise
 from fairsaoml.learners.registry import registered
 from fairsaoml.runs.runner import Interrupted
 
@@ -69,7 +70,7 @@ def test_the_comparison_says_what_the_summaries_say(finished, folder):
                 assert mine[name]["spread"] == theirs["spread"][name]
         # Opposite gaps cancel in a pool over domains, so it carries no verdict.
         assert "rule" not in entry["overall"]["dp_ratio"]
-        assert entry["domains"][0]["dp_ratio"]["rule"] in ("met", "missed", "too few", "undefined")
+        assert entry["domains"][0]["last"]["dp_ratio"]["rule"] in MARKS
         assert entry["seconds_per_round"] > 0
     blind, fair = comparison["learners"]
     assert (blind["constraints"], fair["constraints"]) == ("none", "dp")
@@ -153,17 +154,28 @@ def test_all_learners_are_those_registered(command, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "insufficient", "said"),
-    [
-        (0.8, [], "met"),
-        (0.7999, [], "missed"),
-        (None, [], "undefined"),
-        (0.9, ["eo_ratio_fpr of sex: fewer than 10 positives in 'f'"], "too few"),
-        (0.9, ["dp_ratio of sex: fewer than 10 positives in 'f'"], "met"),
-    ],
+    ("rows", "selected", "rule"),
+    [(4000, 0.5, "met"), (4000, 0.3, "missed"), (20, 0.5, "too few"), (20, 0.0, "missed")],
 )
-def test_a_verdict_needs_a_ratio_and_counts(ratio, insufficient, said):
-    assert verdict("eo_ratio", {"eo_ratio": ratio, "insufficient": insufficient}) == said
+def test_the_rule_is_met_where_the_rows_can_tell_and_seeds_add_none(rows, selected, rule):
+    """Ten rounds in which half of the men are selected, and this share of the women."""
+
+    def counts(share):
+        hit = round(rows / 2 * share)
+        cell = {"rows": rows, "predicted_positive": 2 * hit, "y1_rows": rows // 2}
+        return cell | {"true_positive": hit, "y0_rows": rows // 2, "false_positive": hit}
+
+    groups = {"sex": {"f": counts(selected), "m": counts(0.5)}}
+    for seeds in (1, 5):
+        lines = [
+            {"round": round, "seed": seed, "domain": "", "counts": groups}
+            for round in range(1, 11)
+            for seed in range(seeds)
+        ]
+        summary = summarise(lines, learner="l", stream="s", seeds=range(seeds))
+        end = _end(lines, summary["last"])
+        assert end["eo_ratio"]["rule"] == rule
+        assert end["eo_ratio"]["low"] <= end["eo_ratio"]["ratio"] <= end["eo_ratio"]["high"]
 
 
 def test_one_domain_that_misses_the_rule_is_a_miss():

@@ -71,6 +71,20 @@ def test_a_ratio_that_nobody_asked_for_is_the_80_percent_rule() -> None:
     assert "the 80 % rule is 0.80" in nothing["attributes"]["sex"]["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "part", "answer"),
+    [(3000, 0.895, "fair"), (20, 0.895, "too few"), (3000, 0.84, "not fair")],
+)
+def test_a_ratio_at_what_was_asked_within_its_error_is_fair(
+    rows: int, part: float, answer: str
+) -> None:
+    """Unless the rows are so few that the 80 % rule may be missed too."""
+    verdict = judge(rounds({"f": counts(rows, 0.5 * part), "m": counts(rows, 0.5)}), EO)
+    assert verdict["answer"] == answer
+    said = verdict["attributes"]["sex"]["sentence"]
+    assert ("at what was asked within its error" in said) == (answer == "fair")
+
+
 @given(rate=st.floats(0.05, 0.95), rows=st.sampled_from([40, 400, 4000]))
 def test_a_larger_gap_is_never_judged_better(rate: float, rows: int) -> None:
     answers = [

@@ -114,9 +114,9 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         f"deviation over seeds. {back if changes else ''}s: seconds a round of one seed, "
         "compilation left out.",
         "DP and EO: of the last ten rounds, in the worst domain; 1 is fair; "
-        f"{MARKS['met']} meets the 80 % rule ({comparison['rule']}), {MARKS['missed']} does not, "
-        f"{MARKS['too few']} has fewer than {comparison['minimum_count']} positive decisions in "
-        "some group. Every domain is in the report and in comparison.json.",
+        f"{MARKS['met']} surely meets the 80 % rule ({comparison['rule']}), {MARKS['missed']} "
+        f"surely does not, {MARKS['too few']} has not enough rows to tell. Every domain, with "
+        "intervals, is in comparison.json.",
     ]
     print_notes(notes)
     console.print(recommendation(learners), highlight=False, markup=False)
@@ -126,11 +126,11 @@ def recommendation(learners: Sequence[dict[str, Any]]) -> str:
     """Which learner to take on this stream, and why; by the notions asked for, or else by EO.
 
     >>> def row(name, eo, accuracy):
-    ...     end = {"eo_ratio": {"pooled": eo, "rule": "met" if eo >= 0.8 else "missed"}}
+    ...     end = {"eo_ratio": {"ratio": eo, "rule": "met" if eo >= 0.8 else "missed"}}
     ...     figures = {"balanced_accuracy": {"pooled": accuracy}}
     ...     return {"learner": name, "domains": [{"last": end}], "overall": figures}
     >>> recommendation([row("a", 0.9, 0.7), row("b", 0.8, 0.6), row("c", 0.5, 0.8)])
-    'Take a: the highest balanced accuracy (0.700) of those whose EO meets the 80 % rule.'
+    'Take a: the highest balanced accuracy (0.700) of those whose EO surely meets the 80 % rule.'
     >>> recommendation([row("c", 0.5, 0.8), row("d", 0.7, 0.6)])
     'Take none as it is: no EO is known to meet the 80 % rule; d comes nearest (0.70).'
     """
@@ -143,7 +143,7 @@ def recommendation(learners: Sequence[dict[str, Any]]) -> str:
         return {_worst_end(entry, RATIOS[name])["rule"] for name in notions}
 
     def lowest(entry: dict[str, Any]) -> float:
-        return min(_worst_end(entry, RATIOS[name])["pooled"] or 0.0 for name in notions)
+        return min(_worst_end(entry, RATIOS[name])["ratio"] or 0.0 for name in notions)
 
     def accuracy(entry: dict[str, Any]) -> float:
         return entry["overall"]["balanced_accuracy"]["pooled"] or 0.0
@@ -151,7 +151,7 @@ def recommendation(learners: Sequence[dict[str, Any]]) -> str:
     if fair := [entry for entry in learners if verdicts(entry) == {"met"}]:
         best = max(fair, key=accuracy)
         why = f"the highest balanced accuracy ({accuracy(best):.3f}) of those whose {words}"
-        return f"Take {best['learner']}: {why} meets the 80 % rule."
+        return f"Take {best['learner']}: {why} surely meets the 80 % rule."
     best = max(learners, key=lowest)
     nearest = f"{best['learner']} comes nearest ({ratio_words(lowest(best))})"
     return f"Take none as it is: no {words} is known to meet the 80 % rule; {nearest}."
@@ -161,9 +161,7 @@ def _worst_end(entry: dict[str, Any], name: str) -> dict[str, Any]:
     """A ratio in the last rounds of the domain whose verdict, and then whose ratio, is worst."""
     ends = [domain["last"][name] for domain in entry["domains"]]
     verdict = worst(end["rule"] for end in ends)
-    return min(
-        (end for end in ends if end["rule"] == verdict), key=lambda end: end["pooled"] or 0.0
-    )
+    return min((end for end in ends if end["rule"] == verdict), key=lambda end: end["ratio"] or 0.0)
 
 
 def _share(figure: dict[str, Any]) -> str:
@@ -175,6 +173,6 @@ def _share(figure: dict[str, Any]) -> str:
 
 
 def _ratio(figure: dict[str, Any]) -> str:
-    words = "" if figure["pooled"] is None else ratio_words(figure["pooled"]).removeprefix("0")
+    words = "" if figure["ratio"] is None else ratio_words(figure["ratio"]).removeprefix("0")
     verdict = figure["rule"]
     return f"[{COLOURS.get(verdict, 'default')}]{words}{MARKS[verdict]}[/]"

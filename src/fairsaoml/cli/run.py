@@ -24,11 +24,8 @@ from fairsaoml.core.errors import ConfigError, RunError
 __all__ = ["finish", "run"]
 
 OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
-# Settings that people ask for by name of learners that have none, and what to do instead.
-NOT_EVERY_LEARNER = {
-    "ratio": "asked for a ratio; {able}, or set its tolerance",
-    "aware": "told the group at decision time; {able}",
-}
+# Settings that people ask for by name of learners that have none.
+NOT_EVERY_LEARNER = {"ratio": "asked for a ratio", "aware": "told the group at decision time"}
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
@@ -79,7 +76,7 @@ def run(
     options |= {key: value for key, value in typed.items() if value is not None}
     count, first = _whole("seeds", options["seeds"], 1), _whole("seed", options["seed"], 0)
 
-    from fairsaoml.learners.registry import DEFAULT, entry, registered
+    from fairsaoml.learners.registry import DEFAULT, configure, entry, registered
     from fairsaoml.runs import runner
     from fairsaoml.runs.events import as_events
     from fairsaoml.runs.folder import free_folder
@@ -90,7 +87,9 @@ def run(
     for key, words in NOT_EVERY_LEARNER.items():
         if key in settings and key not in entry(name).settings:
             able = ", ".join(one for one, item in registered().items() if key in item.settings)
-            raise ConfigError(f"{name} cannot be {words.format(able=f'choose --learner {able}')}")
+            fair = configure(name, {}).constraints != "none"  # its tolerance is of use
+            also = ", or set its tolerance" if key == "ratio" and fair else ""
+            raise ConfigError(f"{name} cannot be {words}; choose --learner {able}{also}")
     of_stream, of_learner = split_settings(stream, name, settings, also=list(OPTIONS))
     spec = RunSpec(
         stream=stream,

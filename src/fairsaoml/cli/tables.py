@@ -7,26 +7,30 @@ from rich.markup import escape
 from rich.table import Table
 
 from fairsaoml.cli.output import print_notes
-from fairsaoml.evaluate.rule import RULE, verdict
+from fairsaoml.evaluate.rule import MARKS, RULE
 
 __all__ = ["print_rows", "print_summary", "troubles"]
 
 ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 
 
-def _cell(value: float | None, ratio: bool = False) -> str:
-    if value is None:
-        return "-"
-    missed = ratio and verdict(value) == "missed"
-    return f"[yellow]{value:.3f}[/]" if missed else f"{value:.3f}"
+def _cell(value: float | None) -> str:
+    return MARKS["undefined"] if value is None else f"{value:.3f}"
 
 
 def print_summary(summary: dict[str, Any]) -> None:
     """Print figures of the whole run and of the last rounds of each domain, then the verdict."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(escape(f"{summary['learner']} on {summary['stream']}"))
-    for title in ("accuracy", "balanced", "DP", "EO", "best fair"):
+    bests = [(domain.get("best") or {}).get("fair_accuracy") for domain in summary["domains"]]
+    titles = ("accuracy", "balanced", "DP ", "EO ", *(["best fair"] if any(bests) else []))
+    for title in titles:
         table.add_column(title, justify="right")
+
+    def ratio(value: float | None, pooled: dict[str, Any], notion: str) -> str:
+        few = any(reason.startswith(notion) for reason in pooled.get("insufficient") or ())
+        colour = "yellow" if value is not None and value < RULE and not few else "default"
+        return f"[{colour}]{_cell(value)}[/]{MARKS['too few'] if few else ' '}"
 
     def add(name: str, block: dict[str, Any], best: float | None = None) -> None:
         pooled, windows = block["pooled"], block.get("windows") or block["pooled"]
@@ -34,15 +38,15 @@ def print_summary(summary: dict[str, Any]) -> None:
             escape(name),  # a domain may be called [/north]
             _cell(pooled["accuracy"]),
             _cell(pooled["balanced_accuracy"]),
-            _cell(windows["dp_ratio"], ratio=True),
-            _cell(windows["eo_ratio"], ratio=True),
-            _cell(best),
+            ratio(windows["dp_ratio"], pooled, "dp"),
+            ratio(windows["eo_ratio"], pooled, "eo"),
+            *([_cell(best)] if any(bests) else []),
         )
 
     add("all rounds", summary["overall"])
-    for domain in summary["domains"]:
-        best = (domain.get("best") or {}).get("fair_accuracy")
-        add(domain["name"] or "last ten", domain["last"], best)
+    for domain, best in zip(summary["domains"], bests, strict=True):
+        first, last = domain["last"]["rounds"]
+        add(domain["name"] or f"last {last - first + 1}", domain["last"], best)
     console = Console()
     console.print(table)
     decided = summary["overall"]["pooled"]["positive_rate"]
@@ -53,8 +57,9 @@ def print_summary(summary: dict[str, Any]) -> None:
             style="yellow",
             highlight=False,
         )
-    note = "Domains: their last ten rounds. DP and EO: means of windows of ten rounds; "
-    print_notes([note + f"1 is fair, {RULE} is the 80 % rule."])
+    note = f"DP and EO: means of windows of ten rounds; 1 is fair, {RULE} is the 80 % rule"
+    note += f"; {MARKS['too few']}: some group has few cases."
+    print_notes([("Domains: their last ten rounds. " if len(bests) > 1 else "") + note])
     for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
         style = {"fair": "green", "not fair": "yellow"}.get(attribute["answer"])
         console.print(attribute["sentence"], style=style, highlight=False, markup=False)

@@ -12,10 +12,10 @@ from typing import Any
 
 from fairsaoml.compare.engine import Job, run_all
 from fairsaoml.core.errors import ConfigError, closest
-from fairsaoml.evaluate.metrics import MINIMUM_COUNT, GroupCounts, add, counts_from_json, figures
-from fairsaoml.evaluate.rule import RULE, Verdict, worst
-from fairsaoml.evaluate.rule import verdict as rule_verdict
+from fairsaoml.evaluate.metrics import GroupCounts, add, counts_from_json, figures
+from fairsaoml.evaluate.rule import RULE, worst
 from fairsaoml.evaluate.summary import summarise
+from fairsaoml.evaluate.verdict import ANSWERS, Asked, judge
 from fairsaoml.files import read_json, write_json
 from fairsaoml.learners import registry
 from fairsaoml.report import write_report
@@ -24,13 +24,14 @@ from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, pairs
 from fairsaoml.streams.catalog import setting_names
 
-__all__ = ["MEASURES", "compare", "comparison_of", "plan", "recovery", "verdict"]
+__all__ = ["MEASURES", "compare", "comparison_of", "plan", "recovery"]
 
 COMPARISON, REPORT = "comparison.json", "report.html"
 COMPARISON_SCHEMA = 1
 MEASURES = ("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio")
-# A ratio has too few cases if one of these figures has.
-RESTS_ON = {"dp_ratio": ("dp_ratio",), "eo_ratio": ("eo_ratio_tpr", "eo_ratio_fpr")}
+NOTIONS = {"dp_ratio": "dp", "eo_ratio": "eo"}
+ORDER = list(ANSWERS)  # the worst first
+BY_ANSWER = {"fair": "met", "not fair": "missed", "too few": "too few"}  # of the 80 % rule
 EARLY_ROUNDS = 5  # "after changes" are so many rounds of every domain but the first
 BACK = ("accuracy", "dp_ratio")  # a learner has recovered when both are back
 RECOVERED = 0.05  # within this much of its own figures at the domain's end
@@ -145,7 +146,6 @@ def comparison_of(specs: Sequence[RunSpec], folder: Path) -> dict[str, Any]:
         "stream": first.stream,
         "seeds": list(first.seeds),
         "rule": RULE,
-        "minimum_count": MINIMUM_COUNT,
         "learners": [_entry(spec, folder / spec.learner) for spec in specs],
     }
 
@@ -155,9 +155,7 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
     lines = read_rounds(folder / "rounds.jsonl")
     summary = read_json(folder / "summary.json")
     domains = summary["domains"]
-    ends = [_block(domain["last"]) for domain in domains]
-    one = len(domains) == 1
-    last_in_one = summary["last"]["rounds"][0] >= domains[-1]["rounds"][0]
+    ends = [_end(lines, domain["last"]) for domain in domains]
     entry: dict[str, Any] = {
         "learner": spec.learner,
         "folder": folder.name,
@@ -165,14 +163,14 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
         "constraints": read_json(folder / "spec.json")["learner"]["config"]["constraints"],
         # The median: one round of each padded size also compiles.
         "seconds_per_round": median(line["seconds"] for line in lines),
-        "overall": _block(summary["overall"], one_domain=one),
-        "last": _block(summary["last"], one_domain=last_in_one),
+        "overall": _block(summary["overall"]),
+        "last": _block(summary["last"]),
         "domains": [
             {"name": domain["name"], **_block(domain), "last": end}
             for domain, end in zip(domains, ends, strict=True)
         ],
         # At the domains' ends: a whole domain also shows what was learned before it began.
-        "rule": {name: worst(end[name]["rule"] for end in ends) for name in RESTS_ON},
+        "rule": {name: worst(end[name]["rule"] for end in ends) for name in NOTIONS},
     }
     if len(domains) > 1:
         early = [
@@ -184,42 +182,39 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
         plain = [{**line, "domain": "", "adapted": None} for line in early]
         block = summarise(plain, learner=spec.learner, stream=spec.stream, seeds=spec.seeds)
         entry["after_changes"] = {
-            **_block(block["overall"], one_domain=False),
+            **_block(block["overall"]),
             "back_by_round": [recovery(lines, domain) for domain in domains[1:]],
         }
     return entry
 
 
-def _block(block: Mapping[str, Any], *, one_domain: bool = True) -> dict[str, Any]:
-    """A summary's block, figure by figure: pooled, mean over rounds, spread over seeds.
-
-    Only within one domain does a ratio get a verdict: if one domain favours one group and the next
-    another, the pool of both looks fair though nobody was treated fairly.
-    """
-    measures: dict[str, Any] = {}
-    for name in MEASURES:
-        measures[name] = {
+def _block(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A summary's block, figure by figure: pooled, mean over rounds, spread over seeds."""
+    measures = {
+        name: {
             "pooled": block["pooled"][name],
             "mean": block["mean"][name],
             "spread": block["spread"][name],
             "skipped": block["skipped"].get(name, 0),
         }
-        if one_domain and name in RESTS_ON:
-            measures[name]["rule"] = verdict(name, block["pooled"])
+        for name in MEASURES
+    }
     return {"rounds": block["rounds"], **measures}
 
 
-def verdict(name: str, pooled: Mapping[str, Any]) -> Verdict:
-    """Return whether a pooled ratio meets the 80 % rule, with enough cases to say so.
-
-    >>> verdict("dp_ratio", {"dp_ratio": 0.85, "insufficient": []})
-    'met'
-    >>> few = ["dp_ratio of sex: fewer than 10 positives in 'f'"]
-    >>> verdict("dp_ratio", {"dp_ratio": 0.85, "insufficient": few})
-    'too few'
-    """
-    few = any(reason.startswith(RESTS_ON[name]) for reason in pooled["insufficient"])
-    return rule_verdict(pooled[name], few=few)
+def _end(lines: Sequence[Line], block: Mapping[str, Any]) -> dict[str, Any]:
+    """A domain's last rounds, whose ratios are judged by the 80 % rule, with their intervals."""
+    end, (first, last) = _block(block), block["rounds"]
+    verdict = judge([line for line in lines if first <= line["round"] <= last], Asked())
+    for name, notion in NOTIONS.items():
+        found = [entry["notions"][notion] for entry in verdict["attributes"].values()]
+        if not found:
+            end[name] |= {"ratio": None, "low": 0.0, "high": 1.0, "rule": "undefined"}
+            continue
+        lowest = min(found, key=lambda one: (ORDER.index(one["answer"]), one["ratio"] or 0.0))
+        rule = "undefined" if lowest["ratio"] is None else BY_ANSWER[lowest["answer"]]
+        end[name] |= {key: lowest[key] for key in ("ratio", "low", "high")} | {"rule": rule}
+    return end
 
 
 def recovery(lines: Sequence[Line], domain: Mapping[str, Any]) -> int | None:

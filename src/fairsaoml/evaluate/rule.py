@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-__all__ = ["MARKS", "RULE", "Verdict", "ratio_words", "verdict", "worst"]
+__all__ = ["MARKS", "RULE", "Verdict", "ratio_words", "worst"]
 
 RULE = 0.8
 
@@ -10,23 +10,6 @@ Verdict = str  # a key of MARKS
 MARKS = {"met": "✓", "missed": "✗", "too few": "?", "undefined": "-"}
 WORST_FIRST = ("missed", "undefined", "too few", "met")
 MOST_DIGITS = 7
-
-
-def verdict(ratio: float | None, *, few: bool = False) -> Verdict:
-    """Return whether a ratio meets the rule.
-
-    Args:
-        ratio: the lowest group's rate over the highest group's; None where it is undefined.
-        few: it rests on too few cases to say so.
-
-    >>> verdict(0.8), verdict(0.79), verdict(0.9, few=True), verdict(None)
-    ('met', 'missed', 'too few', 'undefined')
-    """
-    if ratio is None:
-        return "undefined"
-    if few:
-        return "too few"
-    return "met" if ratio >= RULE else "missed"
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

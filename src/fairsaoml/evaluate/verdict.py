@@ -6,8 +6,9 @@ nothing was asked for, demographic parity and equalized odds are judged by the 8
 A notion is judged on the latest windows of ten rounds: as many as it takes for equal treatment to
 be told from the ratio asked for, by the number of rows alone, or all after the first tenth of the
 rounds. A group whose rows could not even tell it from the 80 % rule is shown with its interval and
-left out, unless it is surely below the ratio. Rows whose group is unknown are counted and compared
-with nobody.
+left out, unless it is surely below the ratio. A ratio just below what was asked for, which may as
+well be above it, is within its error: it is what was asked for (`answer_of`). Rows whose group is
+unknown are counted and compared with nobody.
 """
 
 import math
@@ -85,6 +86,11 @@ class Asked(NamedTuple):
         )
 
     @property
+    def decided(self) -> str:
+        """What a person is called who is decided positive."""
+        return "selected" if self.favourable else "denied"
+
+    @property
     def judged(self) -> tuple[str, ...]:
         """The notions that the verdict speaks of."""
         return self.notions or UNASKED
@@ -103,20 +109,21 @@ class Comparison(NamedTuple):
 def answer_of(ratio: float | None, interval: Interval, asked: float) -> str:
     """Return a key of ANSWERS.
 
-    Fair: the ratio is what was asked for, and surely no lower than the 80 % rule, or than what was
-    asked for if that is less. Not fair: it is surely below what was asked for. Else more rows are
-    needed: a learner keeps to the ratio it is asked for, so the interval straddles that nearly
-    always, but it must not straddle the rule.
+    Not fair: the ratio is surely below what was asked for. Not enough rows to tell: it may be what
+    was asked for, but also below the 80 % rule (or below what was asked for, where that is less).
+    Fair: it may be what was asked for, and is surely no lower than the rule. A learner keeps to the
+    ratio it is asked for, so that its interval nearly always has values on both sides of it.
 
-    >>> answer_of(0.93, Interval(0.87, 0.99), 0.9), answer_of(0.93, Interval(0.77, 1.0), 0.9)
+    >>> answer_of(0.897, Interval(0.87, 0.92), 0.9), answer_of(0.93, Interval(0.77, 1.0), 0.9)
     ('fair', 'too few')
     >>> answer_of(0.82, Interval(0.78, 0.86), 0.8), answer_of(0.82, Interval(0.78, 0.86), 0.9)
     ('too few', 'not fair')
     """
-    if ratio is not None and interval.high < asked:
+    if ratio is None:
+        return "too few"
+    if interval.high < asked:
         return "not fair"
-    sure = ratio is not None and ratio >= asked and interval.low >= min(asked, RULE)
-    return "fair" if sure else "too few"
+    return "fair" if interval.low >= min(asked, RULE) else "too few"
 
 
 def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
@@ -297,7 +304,11 @@ def _sentence(
             said.append(f"{name} is undefined, for want of rows")
             continue
         value = ratio_words(entry["ratio"], asked.ratio)
-        said.append(f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})")
+        near = entry["answer"] == "fair" and entry["ratio"] < asked.ratio
+        said.append(
+            f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})"
+            + (", at what was asked within its error" if near else "")
+        )
     by_rule = asked.ratio == RULE
     goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
     words = ANSWERS[answer]

@@ -209,13 +209,14 @@ def _progress(runs: Sequence[Run], key: str) -> Markup:
 def _groups(runs: Sequence[Run]) -> list[str]:
     """The groups' rates at each domain's end, as marks on a line."""
     parts: list[str] = []
+    decided = runs[0].asked.decided
     for attribute in attributes_of(runs):
         blocks = [(i, run, block) for i, run in enumerate(runs) for block in run.blocks]
         ends_of = [entry for entry in blocks if entry[2].end]
         domains = dict.fromkeys(block.domain or "" for _, _, block in ends_of)
         rows = [
             RateRow(
-                stretch="last ten rounds" if domain == UNNAMED else domain,
+                stretch=block.title if domain == UNNAMED else domain,
                 name=run.name,
                 style=style(i),
                 groups=_known((block.figures.pooled.get("counts") or {}).get(attribute, {})),
@@ -229,18 +230,18 @@ def _groups(runs: Sequence[Run]) -> list[str]:
             element("li", element("svg", group_mark(i), viewBox="-15 -6 30 12"), group)
             for i, group in enumerate(groups)
         ]
-        where = "Last ten rounds" if len(domains) == 1 else "Last ten rounds of each domain"
+        where = ends_of[0][2].title if len(domains) == 1 else "The last rounds of each domain"
         parts.append(
             element(
                 "figure",
                 element(
                     "figcaption",
                     f"{where}: the share of each group by {attribute}, of its positives and of its "
-                    "negatives that was decided positive. Marks that overlap are equal treatment.",
+                    f"negatives that was {decided}. Marks that overlap are equal treatment.",
                 ),
                 element("ul", *legend, class_="key neutral"),
-                element("div", group_rates(attribute, rows, WIDE, 3), class_="wide"),
-                element("div", group_rates(attribute, rows, NARROW, 1), class_="narrow"),
+                element("div", group_rates(attribute, rows, decided, WIDE, 3), class_="wide"),
+                element("div", group_rates(attribute, rows, decided, NARROW, 1), class_="narrow"),
             )
         )
     return parts

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from fairsaoml.report.markup import Markup, element, number
 from fairsaoml.report.svg import BOLD, LETTER, Frame, drawing, extent, shorten, text
 
-__all__ = ["RATES", "RateRow", "group_mark", "group_rates"]
+__all__ = ["RATES", "RateRow", "group_mark", "group_rates", "rate_titles"]
 
-RATES = (  # title, how many, out of how many, and the figure that compares the groups
-    ("Selected", "predicted_positive", "rows", "dp_ratio"),
-    ("True positives", "true_positive", "y1_rows", "eo_ratio_tpr"),
-    ("False positives", "false_positive", "y0_rows", "eo_ratio_fpr"),
+RATES = (  # how many, out of how many, and the figure that compares the groups
+    ("predicted_positive", "rows", "dp_ratio"),
+    ("true_positive", "y1_rows", "eo_ratio_tpr"),
+    ("false_positive", "y0_rows", "eo_ratio_fpr"),
 )
 SHAPES = (  # one for each group, filled first and then hollow; corners around the middle
     "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z",
@@ -32,8 +32,16 @@ class RateRow(NamedTuple):
     groups: Mapping[str, Mapping[str, int]]  # six counts by group
 
 
-def group_rates(attribute: str, rows: Sequence[RateRow], width: float, columns: int) -> Markup:
+def rate_titles(decided: str) -> tuple[str, str, str]:
+    """Return the titles of RATES; `decided` is what a positive decision is called."""
+    return (decided.capitalize(), "True positives", "False positives")
+
+
+def group_rates(
+    attribute: str, rows: Sequence[RateRow], decided: str, width: float, columns: int
+) -> Markup:
     """Return a drawing with a panel for each rate, `columns` of them in a row."""
+    panels = list(zip(rate_titles(decided), RATES, strict=True))
     named = len({row.name for row in rows}) > 1
     longest = max(len(words) for row in rows for words in (row.name, row.stretch))
     names = min(NAMES, longest * LETTER * BOLD + 14, width * 0.4)
@@ -41,9 +49,9 @@ def group_rates(attribute: str, rows: Sequence[RateRow], width: float, columns: 
     marks = {group: i for i, group in enumerate(dict.fromkeys(g for r in rows for g in r.groups))}
     parts: list[Markup] = []
     top = 0.0
-    for start in range(0, len(RATES), columns):
+    for start in range(0, len(panels), columns):
         bottom = top
-        for column, (title, part, whole, _) in enumerate(RATES[start : start + columns]):
+        for column, (title, (part, whole, _)) in enumerate(panels[start : start + columns]):
             left = names + column * (inner + GAP)
             frame = Frame(left, top + HEAD, inner, 1, (0, 1), (0, 1))
             parts.append(text(left, top + 14, title, "title"))
@@ -70,7 +78,7 @@ def group_rates(attribute: str, rows: Sequence[RateRow], width: float, columns: 
     return drawing(
         width,
         top,
-        f"Rates by {attribute}: selected, true positives, false positives",
+        f"Rates by {attribute}: {decided}, true positives, false positives",
         f"One mark for each of the groups {names_of}. The table below gives rates and counts.",
         *parts,
         class_="chart",

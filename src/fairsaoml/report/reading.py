@@ -9,7 +9,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
-from fairsaoml.runs.journal import read_rounds
+from fairsaoml.runs.journal import read_rounds, require_intact
 
 __all__ = [
     "Block",
@@ -180,6 +180,7 @@ def day(time: str) -> str:
 def read_run(folder: Path) -> Run:
     """Return the run in a folder; one that is not finished is summarised as far as it got."""
     spec = _object(folder / "spec.json")
+    require_intact(folder / "rounds.jsonl", folder / "checkpoint" / "manifest.json")
     lines = _lines(folder / "rounds.jsonl")
     learner = str((spec.get("learner") or {}).get("name", ""))
     stream = str((spec.get("stream") or {}).get("name", ""))

@@ -13,7 +13,7 @@ from fairsaoml.report.bars import interval_axis, interval_bar
 from fairsaoml.report.calibration import GroupChances
 from fairsaoml.report.figures import style
 from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.rates import RATES, group_mark
+from fairsaoml.report.rates import RATES, group_mark, rate_titles
 from fairsaoml.report.reading import Block, Figures, Run
 from fairsaoml.report.words import answer_mark, interval_words, notion_title, plain
 
@@ -134,9 +134,11 @@ def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
 
 def group_table(runs: Sequence[Run], attribute: str) -> Markup:
     """Return the table of each group's counts and rates, and of their ratios."""
-    titles = [title for title, *_ in RATES]
     heads = element(
-        "tr", head("Run", _first(runs)), head("Group", "words"), *(head(t) for t in titles)
+        "tr",
+        head("Run", _first(runs)),
+        head("Group", "words"),
+        *map(head, rate_titles(runs[0].asked.decided)),
     )
     bodies = []
     for title, blocks in _aligned(runs, whole=False, all_rounds=len(runs[0].domains) == 1):
@@ -147,7 +149,7 @@ def group_table(runs: Sequence[Run], attribute: str) -> Markup:
             ratios = (pooled.get("attributes") or {}).get(attribute, {})
             first = _name(i, runs)
             for group, counts in groups.items():
-                cells = [_rate(counts[part], counts[whole]) for _, part, whole, _ in RATES]
+                cells = [_rate(counts[part], counts[whole]) for part, whole, _ in RATES]
                 rows.append(element("tr", first, element("td", group, class_="words"), *cells))
                 first = element("td", class_="none" if len(runs) == 1 else None)
             if block.end:  # of more rounds, gaps in opposite directions would cancel
@@ -155,9 +157,8 @@ def group_table(runs: Sequence[Run], attribute: str) -> Markup:
                 compared = element("td", "lowest ÷ highest", class_="words unknown")
                 rows.append(element("tr", first, compared, *cells))
         bodies.append(element("tbody", *rows))
-    return table(
-        f"Decisions by {attribute}: how many of how many, and their share.", heads, *bodies
-    )
+    caption = f"Decisions by {attribute}: how many of how many, and their share."
+    return table(caption, element("tr", *heads), *bodies)
 
 
 def troubles_table(runs: Sequence[Run]) -> Markup:

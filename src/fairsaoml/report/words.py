@@ -107,7 +107,6 @@ def _difference(run: Run, entry: Mapping[str, Any]) -> str:
         return "no two groups have rows that can be compared."
     worse, better = entry["worse_off"], entry["better_off"]
     (a, n), (b, m) = entry["shares"][worse], entry["shares"][better]
-    verb = "selected" if run.asked.favourable else "denied"
     one, other = (part / whole if whole else 0.0 for part, whole in ((a, n), (b, m)))
     begins = {
         "fair": f"nobody by more than {'was asked' if run.asked.notions else 'the rule allows'}.",
@@ -115,7 +114,7 @@ def _difference(run: Run, entry: Mapping[str, Any]) -> str:
         "too few": "not enough rows to tell.",
     }[entry["answer"]]
     said = (
-        f"{begins} Of {worse}{_among(run, entry['rate'])} {percent(one)} are {verb} "
+        f"{begins} Of {worse}{_among(run, entry['rate'])} {percent(one)} are {run.asked.decided} "
         f"({a:,} of {n:,}); of {better} {percent(other)} ({b:,} of {m:,})."
     )
     if min(one, other) > STEADY * entry["ratio"] * max(one, other):

@@ -32,7 +32,15 @@ from fairsaoml.files import (
     write_text,
 )
 
-__all__ = ["Checkpoint", "load_checkpoint", "newest", "save_checkpoint", "sealed", "structured"]
+__all__ = [
+    "CURRENT",
+    "Checkpoint",
+    "load_checkpoint",
+    "newest",
+    "save_checkpoint",
+    "sealed",
+    "structured",
+]
 
 CHECKPOINT_SCHEMA = 3
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
@@ -80,10 +88,11 @@ MIGRATIONS: dict[int, Migration] = {
 
 
 class Checkpoint(NamedTuple):
-    """A state and the round it was reached after."""
+    """A state, the round it was reached after, and the rest of its manifest."""
 
     round: int
     state: State
+    manifest: Manifest
 
 
 def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any]) -> None:
@@ -144,7 +153,7 @@ def load_checkpoint(
 
     def make(manifest: Manifest, arrays: Arrays) -> Checkpoint:
         check(manifest)
-        return Checkpoint(round=manifest["round"], state=structured(arrays, like))
+        return Checkpoint(manifest["round"], structured(arrays, like), manifest)
 
     return newest(folder, make, at_most=at_most)
 

@@ -17,7 +17,15 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.files import open_regular, read_json, seal_of, write_text
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS
 
-__all__ = ["free_folder", "is_finished", "locked", "prepared", "read_spec", "write_spec"]
+__all__ = [
+    "free_folder",
+    "is_finished",
+    "locked",
+    "prepared",
+    "read_spec",
+    "require_replaceable",
+    "write_spec",
+]
 
 SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
 LOCK = ".lock"
@@ -100,11 +108,11 @@ def prepared(folder: Path, *, force: bool = False) -> Iterator[None]:
     Raises:
         RunError: it holds a run and `force` is not given, files that are no run's, or a live run.
     """
-    _files_to_replace(folder, force)  # before anything is written
+    require_replaceable(folder, force=force)  # before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         # Folders after their files, the spec last: if killed meanwhile, the rest is still a run.
-        paths = _files_to_replace(folder, force)
+        paths = require_replaceable(folder, force=force)
         for path in sorted(paths, key=lambda path: (path.name == SPEC, -len(path.parts))):
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
@@ -113,8 +121,8 @@ def prepared(folder: Path, *, force: bool = False) -> Iterator[None]:
         yield
 
 
-def _files_to_replace(folder: Path, force: bool) -> list[Path]:
-    """The files of the run in a folder; RunError where they may not be removed."""
+def require_replaceable(folder: Path, *, force: bool) -> list[Path]:
+    """Return the files of the run in a folder; RunError where they may not be removed."""
     if folder.exists() and not folder.is_dir():
         raise RunError(f"expected a folder at {folder}, found a file; give another --out")
     has_spec = (folder / SPEC).exists()

@@ -1,5 +1,6 @@
 """The journal of a run: `rounds.jsonl`, one line per round and seed, written as it happens."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -9,9 +10,20 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.files import Damaged, json_lines, open_regular, sync_folder, tidy, write_all
+from fairsaoml.files import (
+    Damaged,
+    json_lines,
+    open_regular,
+    read_bytes,
+    read_json,
+    sync_folder,
+    tidy,
+    write_all,
+)
 
-__all__ = ["Journal", "read_rounds", "whole_rounds"]
+__all__ = ["DIGEST", "Journal", "is_intact", "read_rounds", "require_intact", "whole_rounds"]
+
+DIGEST = "journal"  # in a checkpoint's manifest: of the journal's lines up to its round
 
 
 class Journal:
@@ -37,6 +49,7 @@ class Journal:
                     raise  # what is damaged is not what is written again
             # Cut in place: to continue needs no room for a second journal.
             os.ftruncate(self._descriptor, kept)
+            self._digest = hashlib.sha256(read_bytes(path))
             sync_folder(path.parent)
         except BaseException:
             os.close(self._descriptor)
@@ -47,7 +60,14 @@ class Journal:
         lines = [
             json.dumps(tidy(record), allow_nan=False, separators=(",", ":")) for record in records
         ]
-        write_all(self._descriptor, ("\n".join(lines) + "\n").encode())
+        content = ("\n".join(lines) + "\n").encode()
+        write_all(self._descriptor, content)
+        self._digest.update(content)
+
+    @property
+    def digest(self) -> str:
+        """A checksum of all that it holds."""
+        return self._digest.hexdigest()
 
     def sync(self) -> None:
         """Flush what was written to the disk."""
@@ -65,6 +85,28 @@ def read_rounds(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         raise RunError(f"expected a run's journal at {path.name}, found none in {path.parent}")
     return [record for _, record in _lines(path)]
+
+
+def is_intact(path: Path, round: int, digest: str | None) -> bool:
+    """Return whether the lines up to a round are those of a digest; without one nobody can tell."""
+    if digest is None:
+        return True
+    size = 0
+    with suppress(Damaged):
+        for length, _ in takewhile(lambda line: line[1]["round"] <= round, _lines(path)):
+            size += length
+    return hashlib.sha256(read_bytes(path)[:size]).hexdigest() == digest
+
+
+def require_intact(path: Path, manifest: Path) -> None:
+    """Raise RunError where a journal is not the one that the newest checkpoint was saved with."""
+    try:
+        saved = read_json(manifest)
+        intact = is_intact(path, saved["round"], saved.get(DIGEST))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return  # no checkpoint that could tell
+    if not intact:
+        raise RunError(f"{path} is not what was written; put it back, or run again with --force")
 
 
 def whole_rounds(path: Path, seeds: int, before: int = 0) -> int:

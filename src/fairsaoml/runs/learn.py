@@ -34,9 +34,9 @@ from fairsaoml.files import (
     sync_folder,
     write_text,
 )
-from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint
+from fairsaoml.runs.checkpoint import CURRENT, load_checkpoint, save_checkpoint
 from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SUMMARY, is_finished, locked, read_spec
-from fairsaoml.runs.journal import Journal
+from fairsaoml.runs.journal import DIGEST, Journal, require_intact
 from fairsaoml.runs.predictions import Predictions
 from fairsaoml.runs.runner import (
     OnRound,
@@ -128,7 +128,8 @@ def learn(
         _require_readable(saved, [*tasks, *([TaskRows(rest, 0)] if rest.num_rows else [])])
         spec, setup = RunSpec.from_json(content), saved_setup(content, stream_without_rows(saved))
         begun = last_checkpoint(spec, setup, folder, content)
-        if begun is None:
+        summary = read_json(folder / SUMMARY) if is_finished(folder) else {"rounds": 0}
+        if begun is None or begun.round < content.get("before", 0) + summary["rounds"]:
             raise RunError(f"the run in {folder} has no checkpoint to go on from; start it again")
         call = {
             "name": given.name if given.path is None else given.path.name,
@@ -147,7 +148,8 @@ def learn(
                 _write_table(_kept(folder, "ids", part), pa.table({"id": values}))
             _write_table(_kept(folder, "rows", number), rows)
             undo_to = folder / KEPT / f"undo-{number:04d}"
-            save_checkpoint(undo_to, begun.round, begun.state, manifest_of(content))
+            about = manifest_of(content) | {DIGEST: begun.manifest.get(DIGEST)}
+            save_checkpoint(undo_to, begun.round, begun.state, about)
             record |= {"id": id, "calls": [*record["calls"], call]}
             _write_record(folder, record)  # from here on the rows are this run's
         summary = _finish_learning(folder, content, record, on_round)
@@ -313,6 +315,7 @@ def _finish_learning(
     setup = saved_setup(content, stream)
     begun = last_checkpoint(spec, setup, folder, content)
     if begun is None or begun.round < call["after"]:
+        require_intact(folder / ROUNDS, _undo_folder(folder, record) / CURRENT)
         begun = load_checkpoint(_undo_folder(folder, record), states_like(spec, setup))
     summary = run_rounds(
         spec, setup, folder, content, begun, before=call["after"], on_round=on_round

@@ -23,7 +23,7 @@ from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import read_json, seal_of, tidy, write_json
 from fairsaoml.learners.registry import entry
-from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fairsaoml.runs.checkpoint import CURRENT, Checkpoint, load_checkpoint, save_checkpoint
 from fairsaoml.runs.folder import (
     CHECKPOINT,
     ROUNDS,
@@ -34,9 +34,17 @@ from fairsaoml.runs.folder import (
     locked,
     prepared,
     read_spec,
+    require_replaceable,
     write_spec,
 )
-from fairsaoml.runs.journal import Journal, read_rounds, whole_rounds
+from fairsaoml.runs.journal import (
+    DIGEST,
+    Journal,
+    is_intact,
+    read_rounds,
+    require_intact,
+    whole_rounds,
+)
 from fairsaoml.runs.predictions import Predictions
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream, stream_without_rows, versions
 
@@ -98,6 +106,7 @@ def run(
     """
     use_cache()
     one_thread()
+    require_replaceable(folder, force=force)  # before the table is read and talked about
     setup = Setup.of(spec)
     if on_start:
         on_start(setup)
@@ -132,6 +141,7 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
         from fairsaoml.runs.learn import finish  # which is itself a way to run rounds
 
         finish(folder, on_round)
+        require_intact(folder / ROUNDS, folder / CHECKPOINT / CURRENT)
         return read_json(folder / SUMMARY)
     spec = RunSpec.from_json(content)
     name_other_versions(content)
@@ -184,21 +194,24 @@ def name_other_versions(content: dict[str, Any]) -> None:
 def last_checkpoint(
     spec: RunSpec, setup: Setup, folder: Path, content: dict[str, Any]
 ) -> Checkpoint | None:
-    """The newest checkpoint whose rounds are all in the journal.
+    """The newest checkpoint whose rounds are all in the journal, as they were written.
 
     The journal is written before a checkpoint is, so only damage makes it the shorter one.
     """
-    newest = _checkpoint(spec, setup, folder, content)
-    journalled = whole_rounds(folder / ROUNDS, len(spec.seeds), content.get("before", 0))
-    if newest is None or newest.round <= journalled:
-        return newest
-    earlier = _checkpoint(spec, setup, folder, content, at_most=journalled)
-    warnings.warn(
-        f"{folder / ROUNDS} is damaged: it holds {journalled} of the {newest.round} rounds that "
-        f"were saved; continuing after round {earlier.round if earlier else 0}",
-        stacklevel=3,
-    )
-    return earlier
+    newest = found = _checkpoint(spec, setup, folder, content)
+    journal = folder / ROUNDS
+    journalled = whole_rounds(journal, len(spec.seeds), content.get("before", 0))
+    while found and not (
+        found.round <= journalled and is_intact(journal, found.round, found.manifest.get(DIGEST))
+    ):
+        found = _checkpoint(spec, setup, folder, content, at_most=found.round - 1)
+    if newest and found is not newest:
+        warnings.warn(
+            f"{journal} is damaged: it does not hold the {newest.round} rounds that were saved; "
+            f"continuing after round {found.round if found else 0}",
+            stacklevel=3,
+        )
+    return found
 
 
 def _checkpoint(
@@ -285,6 +298,7 @@ def run_rounds(
             if stopping or is_last or time.monotonic() - saved >= interval:
                 with writing(folder):
                     journal.sync()
+                    manifest[DIGEST] = journal.digest
                     save_checkpoint(folder / CHECKPOINT, last, result.state, manifest)
                 saved = time.monotonic()
             if stopping and not is_last:
@@ -297,6 +311,7 @@ def run_rounds(
         with writing(folder):
             if length is None and last > after:
                 journal.sync()
+                manifest[DIGEST] = journal.digest
                 save_checkpoint(folder / CHECKPOINT, last, state, manifest)
             predictions.finish()
     with writing(folder):

@@ -5,6 +5,7 @@ import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -34,7 +35,8 @@ __all__ = [
 SPEC_SCHEMA = 1
 
 
-def versions(*packages: str) -> dict[str, str]:
+@cache
+def versions(*packages: str) -> Mapping[str, str]:
     """The versions of this package and others, and Python's."""
     return {name: version(name) for name in ("fairsaoml", *packages)} | {"python": python_version()}
 

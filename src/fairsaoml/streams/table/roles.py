@@ -174,7 +174,7 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
         chosen = same[0]
     else:
         raise DataError(
-            f"expected the positive label to be one of {some(values)}, got {wish!r}; "
+            f"expected a value of the label {name!r} as positive, got {wish!r}; "
             f"{closest(wish, values)}"
         )
     other = values[0] if chosen == values[1] else values[1]
