@@ -418,7 +418,8 @@ def main() -> None:
             continue
         total += sum(ended.values())
         counts = ", ".join(f"{ended[how]:,} {how}" for how in ("taken", "refused"))
-        print(f"{kind}: {sum(ended.values()):,} inputs, {counts}, {time.monotonic() - begun:.0f} s")
+        seconds = time.monotonic() - begun
+        print(f"{kind}: {sum(ended.values()):,} inputs, {counts}, {seconds:.0f} s", flush=True)
     print(f"{total:,} inputs; {found} kinds with a finding")
     sys.exit(bool(found))
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
 from fairsaoml.report.figures import Reach, inside
@@ -322,6 +323,28 @@ def test_dates_stand_on_the_axis_and_in_the_words(tmp_path: Path) -> None:
     words = [node.text for node in progress_of(text).iter() if node.get("class") == "tick"]
     assert "2021-03-01" in words
     assert json.loads(page.scripts[0])["labels"][8] == "Round 9, 2021-02-01 to 2021-02-28"
+
+
+def test_the_words_follow_what_is_good_for_a_person_and_what_was_left_out(tmp_path: Path) -> None:
+    folder = fake_run(tmp_path / "run", seeds=1, domains=(("", 8),))
+
+    def leave_out(lines: list) -> None:
+        lines[0]["left_out"] = 17
+        lines[1]["warnings"] = [WARNINGS["not_finite"]]
+
+    change(folder, leave_out)
+    spec = json.loads((folder / "spec.json").read_text())
+    for favourable, decided, other in (("yes", "Selected", "Denied"), ("no", "Denied", "Selected")):
+        spec["stream"]["settings"]["favourable"] = favourable
+        (folder / "spec.json").write_text(json.dumps(spec))
+        _, page = page_of([folder], tmp_path)
+        assert decided in page.text
+        assert other not in page.text
+        assert "last 8 rounds" in page.text.lower()
+        assert "last ten rounds" not in page.text.lower()
+        assert "<" not in page.text  # nothing of the markup is shown as text
+    said = "Nothing could be learned in 1 of 8 rounds. 1 update was refused, as not finite. 17 rows"
+    assert said in page.text
 
 
 def test_the_page_says_what_fairness_cost(tmp_path: Path) -> None:

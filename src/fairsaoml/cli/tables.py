@@ -7,9 +7,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from fairsaoml.cli.output import print_notes
+from fairsaoml.evaluate.flags import left_out_words
 from fairsaoml.evaluate.rule import MARKS, RULE
 
-__all__ = ["print_rows", "print_summary", "troubles"]
+__all__ = ["print_rows", "print_summary"]
 
 ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 
@@ -63,26 +64,8 @@ def print_summary(summary: dict[str, Any]) -> None:
     for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
         style = {"fair": "green", "not fair": "yellow"}.get(attribute["answer"])
         console.print(attribute["sentence"], style=style, highlight=False, markup=False)
-    for sentence in troubles(summary):
+    for sentence in left_out_words(summary):
         console.print(sentence, style="yellow", highlight=False, markup=False)
-
-
-def troubles(summary: dict[str, Any]) -> list[str]:
-    """What was not learned from, in words.
-
-    >>> troubles({"left_out": {"rounds": 1, "updates": 0, "rows": 20, "columns": 0}, "rounds": 9})
-    ['Nothing could be learned in 1 of 9 rounds.', '20 rows were left out.']
-    """
-    counts = summary.get("left_out")
-    if counts is None:  # of an earlier version
-        return []
-    sentences = {
-        "rounds": f"Nothing could be learned in {counts['rounds']} of {summary['rounds']} rounds.",
-        "updates": f"{counts['updates']} updates were refused: they were not finite.",
-        "rows": f"{counts['rows']} rows were left out.",
-        "columns": f"{counts['columns']} columns were left out.",
-    }
-    return [words for name, words in sentences.items() if counts[name]]
 
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.evaluate.flags import left_out_words
 from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
@@ -91,6 +92,7 @@ class Run:
     length: int | None  # how many rounds the stream has, when that is known
     asked: Asked
     verdict: Mapping[str, Any]  # as in summary.json, of the journal as it is
+    left_out: Sequence[str]  # what was not learned from, in words
 
     @property
     def measure(self) -> str:
@@ -216,6 +218,7 @@ def read_run(folder: Path) -> Run:
         length=(spec.get("stream") or {}).get("length"),
         asked=Asked.of(spec),
         verdict=judge(lines, Asked.of(spec)),
+        left_out=left_out_words(summary),
     )
 
 

@@ -158,7 +158,7 @@ def group_table(runs: Sequence[Run], attribute: str) -> Markup:
                 rows.append(element("tr", first, compared, *cells))
         bodies.append(element("tbody", *rows))
     caption = f"Decisions by {attribute}: how many of how many, and their share."
-    return table(caption, element("tr", *heads), *bodies)
+    return table(caption, heads, *bodies)
 
 
 def troubles_table(runs: Sequence[Run]) -> Markup:

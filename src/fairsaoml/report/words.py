@@ -65,14 +65,17 @@ def lead(runs: Sequence[Run]) -> str:
         said.append(f"{day(first)} to {day(last)}")
     what = runs[0].name if len(runs) == 1 else count(len(runs), "run")
     streams = listed(list(dict.fromkeys(stream_title(run) for run in runs)))
-    unfinished = [
+    more = [
         f" {run.name} has not finished: {run.rounds[-1]}"
         + (f" of {run.length}" if run.length else "")
         + " rounds are in."
         for run in runs
         if not run.finished
     ]
-    return f"{what} on {streams}: {', '.join(said)}.{''.join(unfinished)}"
+    for run in runs:
+        name = f"{run.name}: " if len(runs) > 1 and run.left_out else ""
+        more += [f" {name}{' '.join(run.left_out)}"] if run.left_out else []
+    return f"{what} on {streams}: {', '.join(said)}.{''.join(more)}"
 
 
 def who(run: Run) -> list[Markup]:
