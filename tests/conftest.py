@@ -21,6 +21,7 @@ if os.environ.get("FAIRSAOML_SHAPES"):  # `make shapes`
 import tiny
 from fairsaoml.cli import main
 from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.runner import run
 
 
@@ -39,6 +40,7 @@ def pytest_configure(config):
         os.environ.setdefault("XLA_FLAGS", flags)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     use_cache()
+    one_thread()  # two workers' BLAS threads would wait for each other
     # Two workers may meet at one cache entry; the loser compiles for itself.
     config.addinivalue_line("filterwarnings", "ignore:Error (read|writ)ing persistent compil")
     # Tracing makes millions of small objects, nearly all of them for good: to look through them

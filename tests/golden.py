@@ -1,7 +1,7 @@
 """The golden runs: twenty rounds of every learner, small enough to read.
 
-`python -m tests.golden` writes them anew. Do so only when an algorithm was meant to change, and
-look at the difference before committing it.
+`python -m tests.golden [LEARNER ...]` writes them anew. Do so only when an algorithm was meant to
+change, and look at the difference before committing it.
 """
 
 import json
@@ -50,7 +50,7 @@ def main() -> None:
     from fairsaoml.runs.runner import run
 
     FOLDER.mkdir(exist_ok=True)
-    for learner in tiny.GOLDEN:
+    for learner in sys.argv[1:] or tiny.GOLDEN:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "run"
             run(tiny.spec(learner), folder)

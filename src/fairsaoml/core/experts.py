@@ -128,7 +128,7 @@ def draw(key: Key, samples: Buffer, batch: Batch, awake: Bool[Array, "level"]) -
 
 def choose(when: Bool[Array, ""], new: Tree, old: Tree) -> Tree:
     """One of two states."""
-    return jax.tree.map(lambda a, b: jnp.where(when, a, b), new, old)
+    return jax.lax.cond(when, lambda new, old: new, lambda new, old: old, new, old)
 
 
 def combine(combiner: str, bank: Bank, present: Bool[Array, "level"]) -> Float[Array, "level"]:

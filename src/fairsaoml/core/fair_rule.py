@@ -21,6 +21,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from fairsaoml.core.hashing import mixed, uniform
+
 __all__ = [
     "Layout",
     "Rate",
@@ -167,21 +169,14 @@ def added_by_rate(
     return parts * (1 + jnp.sign(added) * drawn / size)
 
 
+@jax.jit
 def lots(x: Float[Array, "row feature"]) -> PerRow:
     """A logistic number for each row, made from its features: the same row has the same lot."""
     bits = jax.lax.bitcast_convert_type(jnp.where(x == 0, 0.0, x), jnp.uint32)  # -0 is 0
-    column = _mixed(jnp.arange(1, x.shape[1] + 1, dtype=jnp.uint32))
-    hashed = _mixed(_mixed(bits ^ column).sum(1, dtype=jnp.uint32))
-    part = (hashed >> 8).astype(jnp.float32) / 2.0**24
-    part = jnp.clip(part, UNLIKELY, 1 - UNLIKELY)
+    column = mixed(jnp.arange(1, x.shape[1] + 1, dtype=jnp.uint32))
+    hashed = mixed(mixed(bits ^ column).sum(1, dtype=jnp.uint32))
+    part = jnp.clip(uniform(hashed), UNLIKELY, 1 - UNLIKELY)
     return jnp.log(part) - jnp.log1p(-part)
-
-
-def _mixed(bits: Array) -> Array:
-    """Bits of which each depends on all (Wellons' lowbias32)."""
-    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        bits = (bits ^ (bits >> shift)) * jnp.uint32(factor)
-    return bits ^ (bits >> 16)
 
 
 def members(

@@ -3,7 +3,8 @@
 A linear head is wrong where a threshold decides. The rich map adds, for numeric columns (more than
 FEW_VALUES values in the first rows), hinges max(x_j - k, 0) and steps [x_j > k] at their quantiles,
 and ReLUs max(w . x - c, 0) of a few random columns each for what columns do together. Budgets are
-fixed, so shapes are; what is not used is 0. Nothing is random from run to run: the key is fixed.
+fixed, so shapes are; what is not used is 0. Nothing is random from run to run: a draw is the
+hash of its place.
 """
 
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from fairsaoml.core.hashing import mixed, uniform
 from fairsaoml.core.logistic_experts import nth_rows
 
 __all__ = ["BLOCKS", "RichMap", "fit", "owners", "rich", "unfitted", "width"]
@@ -141,7 +143,9 @@ def _knots(
     counts = jnp.minimum(useful, share)
     ends = jnp.cumsum(counts)
     slot = jnp.arange(budget)
-    column = jnp.minimum(jnp.searchsorted(ends, slot, side="right"), len(counts) - 1)
+    column = jnp.minimum(
+        jnp.searchsorted(ends, slot, side="right", method="compare_all"), len(counts) - 1
+    )
     within = (slot - ends[column] + counts[column]).astype(jnp.float32)
     quantile = (within + 0.5) / jnp.maximum(counts[column], 1).astype(jnp.float32)
     last = jnp.maximum(count - 1, 0)
@@ -163,12 +167,12 @@ def _random_relus(
     """Directions of a few columns each, drawn by their spread; offsets at the value of some row."""
     features = x.shape[1]
     columns = min(RELU_COLUMNS, features)
-    with jax.ensure_compile_time_eval():  # constants of the program: the same in every run
-        keys = jax.random.split(jax.random.key(0), 4)
-        noise = jax.random.gumbel(keys[0], (RELUS, features))
-        sign = jax.random.rademacher(keys[1], (RELUS, columns), jnp.float32)
-        size = jax.random.uniform(keys[2], (RELUS, columns), minval=0.5, maxval=1.5)
-        part = jax.random.uniform(keys[3], (RELUS,))
+    draws = jnp.arange(RELUS * (features + 2 * columns + 1), dtype=jnp.uint32)
+    drawn = uniform(mixed(mixed(draws) + jnp.uint32(1))).reshape(RELUS, -1)
+    noise = -jnp.log(-jnp.log(drawn[:, :features]))
+    sign = jnp.sign(drawn[:, features : features + columns] - 0.5)
+    size = 0.5 + drawn[:, features + columns : -1]
+    part = drawn[:, -1]
     preference = jnp.where(numeric, NUMERIC_PREFERENCE, 1.0)
     chance = jnp.log(preference * jnp.minimum(deviation, 1.0) ** 2 + 1e-9)
     # The largest of chances with Gumbel noise: a draw without replacement.

@@ -90,6 +90,7 @@ def _clipped(x: Float[Array, "row feature"]) -> Float[Array, "row feature"]:
     return jnp.clip(jnp.nan_to_num(x), -feature_maps.CLIP, feature_maps.CLIP)
 
 
+@jax.jit
 def _features(heads: Heads, x: Float[Array, "row feature"]) -> tuple[Array, Array]:
     """(1, x) and (1, x, rich features) of rows, clipped."""
     x = _clipped(x)
@@ -102,12 +103,14 @@ def _logits(heads: Heads, linear: Array, rich: Array) -> Float[Array, "head expe
     return jnp.concatenate([logistic_experts.logits(*one) for one in both], axis=1)
 
 
+@jax.jit
 def weights(heads: Heads) -> Float[Array, "head expert"]:
     """The share of each expert in its head: the hedge's, with a fixed share for everyone."""
     share = jax.nn.softmax(heads.log_weights, axis=1)
     return (1 - FIXED_SHARE) * share + FIXED_SHARE / share.shape[1]
 
 
+@jax.jit
 def probabilities(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, "row head"]:
     """What each head says of rows."""
     logits = _logits(heads, *_features(heads, x))

@@ -21,6 +21,7 @@ from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, Roun
 
 __all__ = ["Learned", "Method", "Update", "Wrapped", "all_finite", "pinned_rounds", "wrap"]
 
+SMALL = 4096  # numbers: leaves of no more are looked through together, as a smaller program
 PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
 
 Learned = Any  # a pytree: what a method remembers from round to round
@@ -132,8 +133,11 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
 def all_finite(tree: Any) -> Bool[Array, ""]:
     """Whether all numbers are finite; where not, a round teaches nothing: NaN never spreads."""
     floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    small = [leaf.ravel() for leaf in floats if leaf.size <= SMALL]
+    large = [leaf for leaf in floats if leaf.size > SMALL]
     # A sum is finite where its parts are: one pass each, and nothing to compare.
-    return jnp.isfinite(jnp.stack([jnp.sum(leaf * 0.0) for leaf in floats]).sum())
+    sums = [jnp.sum(leaf * 0.0) for leaf in [*large, jnp.concatenate(small or [jnp.zeros(1)])]]
+    return jnp.isfinite(jnp.stack(sums).sum())
 
 
 def pinned_rounds(

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.lax.linalg import cholesky
 from jax.scipy.linalg import cho_solve
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 __all__ = ["Experts", "logits", "new_experts", "nth_rows", "softplus", "solve"]
 
@@ -32,6 +33,8 @@ MOST_ROWS = 1e6  # that an expert remembers: float32 could not tell more
 JITTER = 1e-6  # of the largest diagonal entry: keeps a matrix positive in float32
 
 Blocks = tuple[tuple[int, int], ...]
+PerExpert = Float[Array, "head memory width"]
+PerRow = Float[Array, "head memory row"]
 
 
 class Experts(NamedTuple):
@@ -86,13 +89,14 @@ def nth_rows(real: Float[Array, "row"], most: int) -> tuple[Array, Array]:
     >>> places.tolist(), meant.tolist()
     ([0, 3], [True, True])
     """
-    order = jnp.cumsum(real)
-    count = order[-1]
+    count = real.sum()
     kept = jnp.minimum(count, float(most))
     place = jnp.arange(most, dtype=jnp.float32)
-    nth = jnp.floor((place + 0.5) * count / jnp.maximum(kept, 1.0)) + 1
-    places = jnp.searchsorted(order, nth, method="compare_all")
-    return jnp.minimum(places, len(real) - 1), place < kept
+    nth = jnp.floor((place + 0.5) * count / jnp.maximum(kept, 1.0)).astype(jnp.int32)
+    order = jnp.where(real > 0, jnp.cumsum(real).astype(jnp.int32) - 1, len(real))
+    rows = jnp.arange(len(real))
+    compact = jnp.zeros(len(real), jnp.int32).at[order].set(rows, mode="drop")
+    return compact[jnp.minimum(nth, len(real) - 1)], place < kept
 
 
 def solve(
@@ -118,36 +122,48 @@ def solve(
     keeps = jnp.where(count[:, None] > 0, keeps, 1.0)
     keeps = keeps * jnp.minimum(1.0, MOST_ROWS / jnp.maximum(experts.rows + count[:, None], 1.0))
     remembered = keeps * experts.rows
-    curvature = keeps[:, :, None, None] * experts.curvature
-    slope = keeps[:, :, None] * experts.slope
-    borrowed = _borrowed(remembered)
-    past = jnp.einsum("hkj,hjde->hkde", borrowed, curvature)
-    pull = jnp.einsum("hkj,hjd->hkd", borrowed, slope)
+    borrowed = _borrowed(remembered) * keeps[:, None]
+    past = jnp.einsum("hkj,hjde->hkde", borrowed, experts.curvature)
+    pull = jnp.einsum("hkj,hjd->hkd", borrowed, experts.slope)
     largest = jnp.einsum("hkdd->hkd", past).max(2)
     diagonal = ridge[:, None] + JITTER * largest[:, :, None]
-    past = past + diagonal[:, :, :, None] * jnp.eye(features.shape[1])
     # The first rows: begin at their base rate.
     rate = ((rows.weight * rows.target).sum(1) + 0.5) / (count + 1.0)
     begin = jnp.where(seen > count, experts.theta[:, :, 0].T, jnp.log(rate) - jnp.log1p(-rate)).T
     theta = experts.theta.at[:, :, 0].set(begin)
-    few = _thinned(rows)
-    chance = jax.nn.sigmoid(theta @ few.features.T)
+    few, place = _thinned(rows)
+    said = theta @ features.T
+    chance = jax.nn.sigmoid(said[:, :, place])
     bend = jnp.einsum("hkn,hk->hn", jnp.maximum(chance * (1 - chance), SMALLEST_BEND), mix)
     present = jnp.einsum("hn,nd,ne->hde", few.weight * bend, few.features, few.features)
-    factor = jnp.linalg.cholesky(past + present[:, None])
+    unit = jnp.eye(features.shape[1])
+    factor = cholesky(
+        past + present[:, None] + diagonal[:, :, :, None] * unit, symmetrize_input=False
+    )
 
-    def chord(theta: Array, _: None) -> tuple[Array, None]:
-        back = jnp.einsum("hkde,hke->hkd", past, theta) - pull
-        gradient = _gradient(rows, theta) + back
+    def past_of(vector: PerExpert) -> PerExpert:
+        """The past's curvature times a vector."""
+        return jnp.einsum("hkde,hke->hkd", past, vector) + diagonal * vector
+
+    def chord(carry: tuple, _: None) -> tuple[tuple, None]:
+        """A step of each expert; what it says of rows, and the past's slope, move along."""
+        theta, said, slope = carry
+        gradient = _gradient(rows, said) + slope
         step = jax.vmap(jax.vmap(lambda lower, g: cho_solve((lower, True), g)))(factor, gradient)
-        return theta - _step_size(few, past, theta, step, gradient)[:, :, None] * step, None
+        moves, bent = step @ features.T, past_of(step)
+        slopes, bends = (gradient * step).sum(2), (bent * step).sum(2)
+        size = _step_size(few, said[:, :, place], moves[:, :, place], slopes, bends)
+        by = size[:, :, None]
+        return (theta - by * step, said - by * moves, slope - by * bent), None
 
-    theta, _ = jax.lax.scan(chord, theta, None, length=STEPS)
+    (theta, said, _), _ = jax.lax.scan(
+        chord, (theta, said, past_of(theta) - pull), None, length=STEPS
+    )
     pulled = jnp.einsum("hde,hke->hkd", present, theta)
     return Experts(
         rows=remembered + count[:, None],
-        curvature=curvature + present[:, None],
-        slope=slope + pulled - _gradient(rows, theta),
+        curvature=keeps[:, :, None, None] * experts.curvature + present[:, None],
+        slope=keeps[:, :, None] * experts.slope + pulled - _gradient(rows, said),
         theta=theta,
         ridge=ridge,
         size=size,
@@ -155,36 +171,38 @@ def solve(
     )
 
 
-def _thinned(rows: Rows) -> Rows:
-    """At most CURVATURE_ROWS rows of a task, each standing for as many as were left out."""
+def _thinned(rows: Rows) -> tuple[Rows, Int[Array, "few"] | slice]:
+    """At most CURVATURE_ROWS rows of a task, each for as many as were left out; their places."""
     if len(rows.features) <= CURVATURE_ROWS:
-        return rows
+        return rows, slice(None)
     real = (rows.weight.sum(0) > 0).astype(jnp.float32)
     place, meant = nth_rows(real, CURVATURE_ROWS)
     weight = jnp.where(meant, rows.weight[:, place], 0.0)
     stands_for = rows.weight.sum(1) / jnp.maximum(weight.sum(1), 1e-9)
-    return Rows(rows.features[place], rows.target[:, place], weight * stands_for[:, None])
+    few = Rows(rows.features[place], rows.target[:, place], weight * stands_for[:, None])
+    return few, place
 
 
-def _gradient(rows: Rows, theta: Array) -> Float[Array, "head memory width"]:
-    """Of the present rows' loss."""
-    excess = jax.nn.sigmoid(theta @ rows.features.T) - rows.target[:, None]
+def _gradient(rows: Rows, said: PerRow) -> PerExpert:
+    """Of the present rows' loss, by what the experts say of them."""
+    excess = jax.nn.sigmoid(said) - rows.target[:, None]
     return (excess * rows.weight[:, None]) @ rows.features
 
 
 def _step_size(
-    few: Rows, past: Array, theta: Array, step: Array, gradient: Array
+    few: Rows,
+    said: PerRow,
+    moves: PerRow,
+    slope: Float[Array, "head memory"],
+    bend: Float[Array, "head memory"],
 ) -> Float[Array, "head memory"]:
-    """The best of STEP_SIZES: the loss of a few rows, with the slope of all rows and the past."""
-    now, moves = theta @ few.features.T, step @ few.features.T
-    excess = jax.nn.sigmoid(now) - few.target[:, None]
-    slope_of_few = (excess * moves * few.weight[:, None]).sum(2)
-    slope = (gradient * step).sum(2) - slope_of_few
-    bend = jnp.einsum("hkd,hkde,hke->hk", step, past, step)
+    """The best of STEP_SIZES: the loss of a few rows, with the slope of all and the past's bend."""
+    excess = jax.nn.sigmoid(said) - few.target[:, None]
+    beyond = slope - (excess * moves * few.weight[:, None]).sum(2)
     sizes = jnp.array(STEP_SIZES)[:, None, None]
-    moved = now - sizes[..., None] * moves
+    moved = said - sizes[..., None] * moves
     loss = ((softplus(moved) - few.target[:, None] * moved) * few.weight[:, None]).sum(3)
-    values = loss - sizes * slope + 0.5 * sizes**2 * bend
+    values = loss - sizes * beyond + 0.5 * sizes**2 * bend
     return jnp.array(STEP_SIZES)[jnp.argmin(values, axis=0)]
 
 
@@ -193,14 +211,13 @@ def _borrowed(rows: Float[Array, "head memory"]) -> Float[Array, "head memory me
 
     That one has borrowed likewise.
     """
-    memories = rows.shape[1]
-    unit = jnp.eye(memories)
-    whole = [jnp.broadcast_to(unit[-1], rows.shape)]
-    for k in reversed(range(memories - 1)):
-        longer = rows[:, k + 1]
-        part = jnp.where(longer > 0, jnp.minimum(1.0, BORROWED / jnp.maximum(longer, 1e-6)), 0.0)
-        whole.insert(0, unit[k] + part[:, None] * whole[0])
-    return jnp.stack(whole, axis=1)
+    longer = rows[:, 1:]
+    part = jnp.where(longer > 0, jnp.minimum(1.0, BORROWED / jnp.maximum(longer, 1e-6)), 0.0)
+    memory = jnp.arange(rows.shape[1])
+    begin, end, between = memory[:, None, None], memory[:, None], memory[:-1]
+    on_the_way = (begin <= between) & (between < end)
+    chain = jnp.where(on_the_way, part[:, None, None], 1.0).prod(3)
+    return jnp.where(memory[:, None] <= memory, chain, 0.0)
 
 
 def _ridge(
@@ -216,8 +233,8 @@ def _ridge(
     alpha): how many coefficients of the block the rows decide, by how large they are.
     """
     columns = jnp.arange(size.shape[1])
-    inside = jnp.stack([(begin <= columns) & (columns < end) for begin, end in blocks], axis=1)
-    inside = inside.astype(jnp.float32)
+    begin, end = jnp.array(blocks).T
+    inside = ((begin <= columns[:, None]) & (columns[:, None] < end)).astype(jnp.float32)
     diagonal = jnp.einsum("hkjj->hkj", experts.curvature)
     decided = jnp.einsum("hk,hkj->hj", mix, diagonal / (diagonal + experts.ridge[:, None] + 1e-9))
     squares = jnp.einsum("hk,hkj->hj", mix, experts.theta**2)

@@ -1,13 +1,15 @@
 """Compiled programs are kept on disk, so that only the first run of a kind has to wait."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fairsaoml.core.errors import RunError
 
-__all__ = ["cache_folder", "remove_torn", "require_unforked", "use_cache"]
+__all__ = ["cache_folder", "jit", "remove_torn", "require_unforked", "use_cache"]
 
 LOOKED = "looked-through"  # an empty file: its time says which programs are known to be whole
 
@@ -54,6 +56,17 @@ def use_cache() -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def jit(function: Callable[..., Any], **options: Any) -> Any:
+    """`jax.jit` of a round: its operations are not split between threads.
+
+    They are too small to be worth it, and with jaxlib 0.10 the pool that shares them has come to a
+    standstill now and then: a call that never returns.
+    """
+    import jax
+
+    return jax.jit(function, compiler_options={"xla_cpu_multi_thread_eigen": False}, **options)
 
 
 def remove_torn(folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, State, Task
+from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.records import RoundResult, finished
 from fairsaoml.evaluate.round import Outcome, run_round
 from fairsaoml.streams.stream import Stream, checked
@@ -77,7 +78,7 @@ def rollout(
     if not rounds:
         return []
     batches = all_rounds(rounds, shared=not stream.seeded)
-    program = jax.jit(
+    program = jit(
         jax.vmap(
             partial(run_rounds, learner, problem), in_axes=(0, 0, 0 if stream.seeded else None)
         )
@@ -131,8 +132,17 @@ def run_rounds(
 def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
     """The round's program: seeds are an axis, the round's number is not."""
     one = partial(run_round, learner, problem)
-    axes = (0, None, 0, None if shared else 0)
-    return jax.jit(jax.vmap(one, in_axes=axes), donate_argnums=2)
+    seeds = jax.vmap(one, in_axes=(0, None, 0, None if shared else 0))
+
+    def program(keys: Key, round: Any, state: State, batch: Batch) -> tuple[State, Outcome]:
+        if len(keys) > 1:
+            return seeds(keys, round, state, batch)
+        # A branch on the state stays one: under vmap both sides would be computed.
+        first, only = jax.tree.map(lambda leaf: leaf[0], (state, batch))
+        done = one(keys[0], round, first, batch if shared else only)
+        return jax.tree.map(lambda leaf: leaf[None], done)
+
+    return jit(program, donate_argnums=2)
 
 
 def first_states(learner: Learner, keys: Key) -> State:

@@ -1,10 +1,12 @@
 """One thread for XLA: what a round consists of is too small to be worth splitting."""
 
 import os
+from functools import cache
+from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
-__all__ = ["one_thread"]
+__all__ = ["one_blas_thread", "one_thread"]
 
 
 def one_thread() -> None:
@@ -19,3 +21,19 @@ def one_thread() -> None:
     # XLA solves linear systems by SciPy's BLAS, whose threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     threadpool_limits(1, "blas")
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS computes on one thread, for who shares the process with others.
+
+    XLA factorises small matrices by SciPy's BLAS; on a busy machine its threads wait for each
+    other, and a round takes up to a hundred times as long.
+    """
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  the BLAS that XLA uses: it must be loaded to be held
+
+    return ThreadpoolController()

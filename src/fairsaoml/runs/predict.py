@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Explanation, State
+from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.runs.checkpoint import Checkpoint
 from fairsaoml.runs.runner import load_run
@@ -74,12 +75,12 @@ def predict_rows(
     padded, group = np.pad(x, room), None
     if setup.config.get("aware") and saved is not None:
         group = np.pad(encode_groups(saved, table), room)
-    scores = np.asarray(jax.jit(learner.scores)(state, padded))[:rows].astype(np.float64)
-    decisions = np.asarray(jax.jit(learner.margins)(state, padded, group))[:rows] > 0
+    scores = np.asarray(jit(learner.scores)(state, padded))[:rows].astype(np.float64)
+    decisions = np.asarray(jit(learner.margins)(state, padded, group))[:rows] > 0
     predicted = Prediction(1 / (1 + np.exp(-scores)), decisions, notes, table, labels)
     if learner.explain is None or not explain:
         return predicted
-    why = jax.tree.map(np.asarray, jax.jit(learner.explain)(state, padded, group))
+    why = jax.tree.map(np.asarray, jit(learner.explain)(state, padded, group))
     columns, place = _columns(encoder, setup.stream)
     contribution = np.zeros((rows, len(columns)))
     np.add.at(contribution.T, place, why.contribution[:rows].T)

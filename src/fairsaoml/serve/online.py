@@ -27,9 +27,10 @@ from fairsaoml.core.types import (
     State,
     Task,
 )
-from fairsaoml.evaluate.compilation import require_unforked, use_cache
+from fairsaoml.evaluate.compilation import jit, require_unforked, use_cache
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import bucket
+from fairsaoml.evaluate.threads import one_blas_thread
 from fairsaoml.learners import registry
 from fairsaoml.learners.registry import Entry
 from fairsaoml.runs.checkpoint import structured
@@ -170,10 +171,11 @@ class OnlineLearner(Saveable):
         state = self._programs.learner.grow(self._state, round)
         if state is not self._state:
             self._programs.outgrown()
-        state, info = self._programs.step(
-            np.uint32(self.seed), np.int32(round), state, _batch(task)
-        )
-        self.info = jax.device_get(info)
+        with one_blas_thread():
+            state, info = self._programs.step(
+                np.uint32(self.seed), np.int32(round), state, _batch(task)
+            )
+            self.info = jax.device_get(info)
         self.round, self._state = round, state
         return self
 
@@ -343,7 +345,7 @@ def programs(
     return Programs(
         learner=learner,
         init=jax.jit(init),
-        step=jax.jit(step),
-        scores=jax.jit(scores),
-        explain=learner.explain and jax.jit(learner.explain),
+        step=jit(step),
+        scores=jit(scores),
+        explain=learner.explain and jit(learner.explain),
     )
