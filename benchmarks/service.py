@@ -244,19 +244,21 @@ def _open(folder: Path, rows: int) -> Any:
 
 def _batches(folder: Path) -> tuple[float, float]:
     """Seconds of a batch in the service, from its JSON on, and of the bare encoder and learner."""
+    import fairsaoml
+    from fairsaoml.serve.wire import parse, to_json
+
     service = _open(folder, 10**6)
     bodies = [
         json.dumps([{"id": f"b{turn}-{i}", **row} for i, row in enumerate(_people(BATCH, turn))])
         for turn in range(17)
     ]
-    reader, live = service.reader, service.live
+    model = fairsaoml.load(folder)
 
     def bare(turn: int) -> Any:
-        x, _ = reader.encode(json.loads(bodies[turn]))
-        return live.online.scored(x)
+        return model.decision_function(json.loads(bodies[turn]))
 
     def whole(turn: int) -> Any:
-        return json.dumps([one.content for one in service.decide([json.loads(bodies[turn])])[0]])
+        return to_json([one.content for one in service.decide([parse(bodies[turn].encode())])[0]])
 
     bare(15), whole(15)
     times = _median(whole), _median(bare)
@@ -266,11 +268,13 @@ def _batches(folder: Path) -> tuple[float, float]:
 
 def _labels(folder: Path, scratch: Path) -> tuple[float, float]:
     """Seconds of 10,000 labels in the service, and of the same rows updated in bare SQLite."""
+    from fairsaoml.serve.wire import parse
+
     service = _open(folder, 10**6)
     service.decide([[{"id": i, **row} for i, row in enumerate(_people(LABELS))]])
     body = json.dumps([{"id": i, "label": "ny"[i % 2]} for i in range(LABELS)])
     begun = time.perf_counter()
-    taken = service.label(json.loads(body))
+    taken = service.label(parse(body.encode()))
     seconds = time.perf_counter() - begun
     assert taken["taken"] == LABELS
     service.close()

@@ -17,6 +17,7 @@ from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.columns import factor, numbers
 from fairsaoml.streams.table.encoder import CLIP, Categorical, Date, Encoder, Numeric
 from fairsaoml.streams.table.kinds import fit_encoder
+from fairsaoml.streams.table.row_encoder import RowEncoder
 
 RNG = np.random.default_rng(4)
 
@@ -270,6 +271,27 @@ def test_whatever_comes_later_the_width_is_the_same_and_every_value_is_finite(ro
     assert x.dtype == np.float32
     assert np.isfinite(x).all()
     assert np.abs(x).max(initial=0) <= CLIP
+    np.testing.assert_array_equal(RowEncoder(encoder).encode(junk.to_pylist()), x)
+
+
+def test_rows_are_encoded_without_a_table_to_the_last_bit_alone_and_together(monkeypatch):
+    table, encoder = mixed_table(), fit_once()
+    table = table.set_column(6, "since", table["since"].cast(pa.string()))
+    rows = json.loads(json.dumps(table.to_pylist()))
+    rows[3] |= {"job": 7, "grade": "3", "income": " $1,200"}
+    rows[4] |= {"job": True, "age": None, "since": None}
+    plain = pa.table({name: [_text(row[name]) for row in rows] for name in table.column_names})
+    quick = RowEncoder(encoder)
+    monkeypatch.setattr("fairsaoml.streams.table.row_encoder.MOST_REMEMBERED", 300)  # is reached
+    np.testing.assert_array_equal(quick.encode(rows), encoder.transform(plain))
+    for place in (0, 3, 4):
+        alone = quick.encode(rows[place : place + 1])
+        np.testing.assert_array_equal(alone, encoder.transform(plain.slice(place, 1)))
+    assert quick.encode([]).shape == (0, len(encoder.features))
+
+
+def _text(value):
+    return value if value is None else str(value)
 
 
 def test_each_row_is_encoded_by_itself():

@@ -37,6 +37,7 @@ def serve(
 ) -> None:
     """Decide now, learn when labels come, and watch how fair it is."""
     try:
+        import orjson  # noqa: F401
         import prometheus_client  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

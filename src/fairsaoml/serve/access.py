@@ -8,6 +8,7 @@ import hmac
 import ipaddress
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from fairsaoml.core.errors import ConfigError
@@ -38,6 +39,7 @@ class Access:
         return 401, f"expected the token for `{scope}` as `Authorization: Bearer TOKEN`"
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine.
 

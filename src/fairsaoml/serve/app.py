@@ -1,7 +1,6 @@
 """The service over HTTP: a route is a function here and an entry in ROUTES."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fairsaoml.core.errors import DataError
@@ -29,6 +28,7 @@ from fairsaoml.serve.metrics import Metrics
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.store import FullDisk
 from fairsaoml.serve.views import WINDOW, Views
+from fairsaoml.serve.wire import parse, to_json
 
 __all__ = ["ROUTES", "App", "Endpoint"]
 
@@ -47,6 +47,16 @@ SAFE = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
+
+
+class JSON(Response):
+    """Plain data as an answer."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the body."""
+        return to_json(content)
 
 
 class Endpoint(NamedTuple):
@@ -166,10 +176,10 @@ class App:
         return await asyncio.get_running_loop().run_in_executor(self.writer, work, *values)
 
 
-def said(error: str, status: int) -> JSONResponse:
+def said(error: str, status: int) -> Response:
     """An error in words."""
     headers = {"www-authenticate": "Bearer"} if status == 401 else None
-    return JSONResponse({"error": error}, status, headers)
+    return JSON({"error": error}, status, headers)
 
 
 async def listed(request: Request, name: str, most: int) -> tuple[list[Any], bool]:
@@ -185,9 +195,9 @@ async def listed(request: Request, name: str, most: int) -> tuple[list[Any], boo
     items: Any
     try:
         if kind == NDJSON:
-            items = [_parsed(line) for line in body.splitlines() if line.strip()]
+            items = [parse(line) for line in body.splitlines() if line.strip()]
         else:
-            whole = _parsed(body)
+            whole = parse(body)
             items = whole.get(name) if isinstance(whole, dict) else None
     except (ValueError, RecursionError) as problem:
         raise TooMuch(400, f"expected JSON, got what is none ({problem})") from None
@@ -196,14 +206,6 @@ async def listed(request: Request, name: str, most: int) -> tuple[list[Any], boo
     if len(items) > most:
         raise TooMuch(413, f"expected at most {most} {name}, got {len(items)}; send them in parts")
     return items, kind == NDJSON
-
-
-def _parsed(text: bytes) -> Any:
-    return json.loads(text, parse_constant=_no_number)
-
-
-def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is no number in JSON; send null")
 
 
 async def predict(app: App, request: Request) -> Response:
@@ -216,48 +218,46 @@ async def predict(app: App, request: Request) -> Response:
         for place, answer in enumerate(answers)
     ]
     if lines:
-        content = "".join(json.dumps(one) + "\n" for one in said)
+        content = b"".join(to_json(one) + b"\n" for one in said)
         return Response(content, status, media_type=NDJSON)
-    return JSONResponse({"decisions": said}, status)
+    return JSON({"decisions": said}, status)
 
 
 async def labels(app: App, request: Request) -> Response:
     items, _ = await listed(request, "labels", MOST_LABELS)
     content = await app.write(app.service.label, items)
-    return JSONResponse(content, 422 if content["errors"] else 200)
+    return JSON(content, 422 if content["errors"] else 200)
 
 
 async def never(app: App, request: Request) -> Response:
     items, _ = await listed(request, "ids", MOST_LABELS)
-    return JSONResponse(await app.write(app.service.never, items))
+    return JSON(await app.write(app.service.never, items))
 
 
 async def erase(app: App, request: Request) -> Response:
     items, _ = await listed(request, "ids", MOST_LABELS)
-    return JSONResponse(await app.write(app.service.erase, items))
+    return JSON(await app.write(app.service.erase, items))
 
 
 async def decision(app: App, request: Request) -> Response:
     id = request.path_params["id"]
     found = await asyncio.to_thread(app.views.decision, id)
-    return said(f"no decision under the id {id!r}", 404) if found is None else JSONResponse(found)
+    return said(f"no decision under the id {id!r}", 404) if found is None else JSON(found)
 
 
 async def model(app: App, request: Request) -> Response:
     content = await asyncio.to_thread(app.views.model)
-    return JSONResponse(
-        {**content, "traffic": app.metrics.traffic(), "problem": app.problem or None}
-    )
+    return JSON({**content, "traffic": app.metrics.traffic(), "problem": app.problem or None})
 
 
 async def rounds(app: App, request: Request) -> Response:
-    return JSONResponse(await asyncio.to_thread(app.views.rounds, whole(request, "since", 0)))
+    return JSON(await asyncio.to_thread(app.views.rounds, whole(request, "since", 0)))
 
 
 async def fairness(app: App, request: Request) -> Response:
     window = whole(request, "window", WINDOW)
     content = await asyncio.to_thread(app.views.fairness, window)
-    return JSONResponse({**content, "alarm_history": app.views.alarms()})
+    return JSON({**content, "alarm_history": app.views.alarms()})
 
 
 def whole(request: Request, name: str, default: int) -> int:
@@ -301,11 +301,11 @@ async def metrics(app: App, request: Request) -> Response:
 
 
 async def live(app: App, request: Request) -> Response:
-    return JSONResponse({"live": True})
+    return JSON({"live": True})
 
 
 async def ready(app: App, request: Request) -> Response:
-    return JSONResponse({"ready": not app.ending}, 503 if app.ending else 200)
+    return JSON({"ready": not app.ending}, 503 if app.ending else 200)
 
 
 async def model_ready(app: App, request: Request) -> Response:
@@ -313,13 +313,13 @@ async def model_ready(app: App, request: Request) -> Response:
     ours = app.service.folder.parent.resolve().name
     if name != ours:
         return said(f"no model {name!r} here; it is called {ours!r}", 404)
-    return JSONResponse({"name": name, "ready": not app.ending}, 503 if app.ending else 200)
+    return JSON({"name": name, "ready": not app.ending}, 503 if app.ending else 200)
 
 
 async def openapi(app: App, request: Request) -> Response:
     from fairsaoml.serve.openapi import document
 
-    return JSONResponse(document())
+    return JSON(document())
 
 
 async def page(app: App, request: Request) -> Response:

@@ -1,15 +1,15 @@
 """Decisions: each row once, whatever comes twice; committed before they are told."""
 
 import json
-import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fairsaoml.serve.live import Live
 from fairsaoml.serve.reading import BadValue, Reader, bad_id
-from fairsaoml.serve.store import FullDisk, Store, to_text
+from fairsaoml.serve.store import FullDisk, Store
 from fairsaoml.serve.tasks import NewRow, Tasks
+from fairsaoml.serve.wire import PLAIN, is_text, to_line
 
 __all__ = ["Answer", "Deciding"]
 
@@ -21,6 +21,15 @@ class Answer(NamedTuple):
     content: dict[str, Any]
 
 
+class NewlyAsked(NamedTuple):
+    """A row that was not decided before."""
+
+    place: int  # in the request
+    id: int | str
+    content: str  # the row as text, without its id
+    row: dict[str, Any]
+
+
 class Deciding:
     """Rows in, answers out; the same id and row again, the same answer."""
 
@@ -30,114 +39,96 @@ class Deciding:
     def decide(self, live: Live, rows: Sequence[Any], now: float) -> list[Answer]:
         """Decide rows by one state, commit them together, and answer each."""
         answers: list[Answer | None] = [None] * len(rows)
-        ids: list[str] = []
-        contents: list[str] = []
+        read: list[tuple[str, NewlyAsked]] = []
         for place, row in enumerate(rows):
-            problem = _bad_row(row)
-            if problem:
-                answers[place] = _refused(*problem)
-            ids.append("" if problem else to_text(row.get("id", secrets.token_hex(8))))
-            contents.append("" if problem else _content(row))
-        known = self.store.by_id("content, answer, round", [id for id in ids if id])
-        first: dict[str, int] = {}
-        repeats, new = [], []
-        for place, id in enumerate(ids):
-            if answers[place] is not None:
-                continue
+            taken = _read(place, row)
+            if isinstance(taken, BadValue):
+                answers[place] = _refused(taken)
+            else:
+                read.append(taken)
+        known = self.store.by_id("content, answer, round", [id for id, _ in read])
+        new: dict[str, NewlyAsked] = {}
+        for id, one in read:
             if id in known:
                 content, answer, round = known[id]
-                answers[place] = (
-                    self._said(id, json.loads(answer), round)
-                    if content == contents[place]
-                    else _conflict(id)
-                )
-            elif id in first:
-                repeats.append(place)
+                decision, chance = json.loads(answer)
+                said = self._said(one.id, decision, chance, round)
+                answers[one.place] = said if content == one.content else _conflict(one.id)
             else:
-                first[id] = place
-                new.append(place)
-        bad = self.reader.bad_rows([rows[place] for place in new])
-        for place, problem in bad.items():
-            answers[new[place]] = _refused(*problem)
-        good = [place for index, place in enumerate(new) if index not in bad]
-        if good:
-            self._issue(live, rows, ids, contents, good, answers, now)
-        for place in repeats:
-            same = contents[place] == contents[first[ids[place]]]
-            answers[place] = answers[first[ids[place]]] if same else _conflict(ids[place])
+                new.setdefault(id, one)
+        if new:
+            self._issue(live, new, answers, now)
+        for id, one in read:
+            if answers[one.place] is None:  # a row that came twice
+                first = new[id]
+                same = first.content == one.content
+                answers[one.place] = answers[first.place] if same else _conflict(one.id)
         return [answer for answer in answers if answer is not None]
 
     def _issue(
-        self,
-        live: Live,
-        rows: Sequence[Mapping[str, Any]],
-        ids: Sequence[str],
-        contents: Sequence[str],
-        good: Sequence[int],
-        answers: list[Answer | None],
-        now: float,
+        self, live: Live, new: dict[str, NewlyAsked], answers: list[Answer | None], now: float
     ) -> None:
         """Decide new rows, commit them, and set their answers."""
-        said = live.decide(*self.reader.encode([rows[place] for place in good]))
-        decided = list(zip(said.decision, said.probability, strict=True))
+        items = list(new.items())
+        bad = self.reader.bad_rows([one.row for _, one in items])
+        for index, problem in bad.items():
+            answers[items[index][1].place] = _refused(problem)
+        if bad:
+            items = [item for index, item in enumerate(items) if index not in bad]
+        if not items:
+            return
+        said = live.decide(*self.reader.seen([one.row for _, one in items]))
         issued = [
-            NewRow(
-                id=ids[place],
-                content=contents[place],
-                answer=to_text(answer),
-                round=live.round,
-                why=why,
-                groups=to_text(self.reader.groups(rows[place])),
+            NewRow(id, one.content, f"[{decision},{chance!r}]", live.round, why, self._groups(one))
+            for (id, one), (decision, chance, why) in zip(
+                items, zip(*said, strict=True), strict=True
             )
-            for place, answer, why in zip(good, decided, said.why, strict=True)
         ]
+        unrecorded = {}
         try:
             with self.store.writing():
                 self.tasks.issue(issued, now)
-        except FullDisk as problem:
-            for place, answer in zip(good, decided, strict=True):
-                content = self._said(ids[place], answer, live.round).content
-                answers[place] = Answer(507, {**content, "recorded": False, "error": str(problem)})
-            return
-        for place, answer in zip(good, decided, strict=True):
-            answers[place] = self._said(ids[place], answer, live.round)
+        except FullDisk as full:
+            unrecorded = {"recorded": False, "error": str(full)}
+        for (_, one), decision, chance in zip(items, said.decision, said.probability, strict=True):
+            answer = self._said(one.id, decision, chance, live.round)
+            answers[one.place] = Answer(507, answer.content | unrecorded) if unrecorded else answer
 
-    def _said(self, id: str, answer: Sequence[Any], round: int) -> Answer:
-        decision, probability = answer
-        return Answer(
-            200,
-            {
-                "id": json.loads(id),
-                "decision": self.reader.words[decision],
-                "probability": probability,
-                "round": round,
-            },
-        )
+    def _groups(self, one: NewlyAsked) -> str:
+        groups = self.reader.groups(one.row)
+        return to_line(groups) if groups else "{}"
+
+    def _said(self, id: int | str, decision: int, probability: float, round: int) -> Answer:
+        word = self.reader.words[decision]
+        return Answer(200, {"id": id, "decision": word, "probability": probability, "round": round})
 
 
-def _content(row: Mapping[str, Any]) -> str:
-    return to_text({name: value for name, value in row.items() if name != "id"})
-
-
-def _bad_row(row: Any) -> BadValue | None:
-    if not isinstance(row, dict):
+def _read(place: int, row: Any) -> tuple[str, NewlyAsked] | BadValue:
+    """Return a row with its id as text, or what is wrong with it."""
+    if type(row) is not dict:
         return BadValue("", "expected an object of column and value")
-    for name, value in row.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            return BadValue(name, "expected a number of 64 bits, got a larger one; mend it")
-        if isinstance(value, list | dict):
-            return BadValue(
-                name, "expected a number, a word, true, false or null, got a list or an object"
-            )
-    if "id" in row and (problem := bad_id(row["id"])):
-        return BadValue("id", problem)
-    return None
+    values = row.copy()
+    if "id" in values:
+        id = values.pop("id")
+        if problem := bad_id(id):
+            return BadValue("id", problem)
+    else:
+        id = secrets.token_hex(8)
+    if not PLAIN.issuperset(map(type, values.values())):
+        name, value = next((n, v) for n, v in values.items() if type(v) not in PLAIN)
+        got = "a list or an object" if isinstance(value, list | dict) else "one beyond 64 bits"
+        return BadValue(name, f"expected a number, a word, true, false or null, got {got}")
+    try:
+        return to_line(id), NewlyAsked(place, id, to_line(values), values)
+    except TypeError:
+        names = [name for name, value in row.items() if not (is_text(name) and is_text(value))]
+        return BadValue(names[0], "expected text, got half a character; mend it")
 
 
-def _refused(column: str, message: str) -> Answer:
-    return Answer(422, {"column": column, "error": message})
+def _refused(problem: BadValue) -> Answer:
+    return Answer(422, {"column": problem.column, "error": problem.message})
 
 
-def _conflict(id: str) -> Answer:
+def _conflict(id: int | str) -> Answer:
     message = "another row was decided under this id; give every row an id of its own"
-    return Answer(409, {"id": json.loads(id), "error": message})
+    return Answer(409, {"id": id, "error": message})

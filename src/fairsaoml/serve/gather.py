@@ -1,6 +1,7 @@
 """Requests that come together are done together: one batch at a time, by one thread."""
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -14,6 +15,8 @@ MOST_TOGETHER = 256  # requests
 class Gather:
     """Hands what has come since the last batch to `work`, and each caller its own answer.
 
+    A batch begins as soon as the one before has ended, whatever the event loop is busy with.
+
     Args:
         work: takes requests and returns an answer for each; runs in `executor`.
         executor: of one thread, so that batches never overlap.
@@ -22,41 +25,50 @@ class Gather:
     def __init__(self, work: Callable[[list[Any]], Sequence[Any]], executor: Executor) -> None:
         self._work, self._executor = work, executor
         self._waiting: deque[tuple[Any, asyncio.Future]] = deque()
-        self._running: asyncio.Task | None = None
+        self._lock = threading.Lock()
+        self._is_running = False
 
     async def ask(self, request: Any) -> Any:
         """Return the answer to one request."""
-        loop = asyncio.get_running_loop()
-        answer = loop.create_future()
-        self._waiting.append((request, answer))
-        if self._running is None:
-            self._running = loop.create_task(self._run())
+        answer = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._waiting.append((request, answer))
+            begins, self._is_running = not self._is_running, True
+        if begins:
+            self._executor.submit(self._run)
         return await answer
 
-    async def _run(self) -> None:
-        try:
-            while self._waiting:
-                await asyncio.sleep(0)  # whoever is ready to ask, asks
-                size = min(len(self._waiting), MOST_TOGETHER)
-                batch = [self._waiting.popleft() for _ in range(size)]
-                await self._answer(batch)
-        finally:
-            self._running = None
+    def _run(self) -> None:
+        with self._lock:
+            size = min(len(self._waiting), MOST_TOGETHER)
+            self._is_running = size > 0
+            batch = [self._waiting.popleft() for _ in range(size)]
+        if batch:
+            self._answer(batch)
+            self._executor.submit(self._run)  # after whatever else waits for this thread
 
-    async def _answer(self, batch: list[tuple[Any, asyncio.Future]]) -> None:
-        requests = [request for request, _ in batch]
+    def _answer(self, batch: list[tuple[Any, asyncio.Future]]) -> None:
+        problem = None
+        done: Sequence[Any] = ()
         try:
-            done = await asyncio.get_running_loop().run_in_executor(
-                self._executor, self._work, requests
-            )
-        except Exception as problem:
-            if len(batch) == 1:
-                if not batch[0][1].done():
-                    batch[0][1].set_exception(problem)
+            done = self._work([request for request, _ in batch])
+        except Exception as error:
+            if len(batch) > 1:  # nobody pays for another one's request
+                for one in batch:
+                    self._answer([one])
                 return
-            for one in batch:  # nobody pays for another one's request
-                await self._answer([one])
-            return
-        for (_, answer), result in zip(batch, done, strict=True):
-            if not answer.done():  # else the client went away
-                answer.set_result(result)
+            problem = error
+        answers = [answer for _, answer in batch]
+        answers[0].get_loop().call_soon_threadsafe(_deliver, answers, done, problem)
+
+
+def _deliver(answers: list[asyncio.Future], done: Sequence[Any], problem: Exception | None) -> None:
+    if problem is not None:
+        done = [problem]
+    for answer, result in zip(answers, done, strict=True):
+        if answer.done():  # the client went away
+            continue
+        if problem is None:
+            answer.set_result(result)
+        else:
+            answer.set_exception(problem)

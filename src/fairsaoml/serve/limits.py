@@ -1,6 +1,5 @@
 """How much a client may ask for: bytes, rows, seconds, connections."""
 
-import asyncio
 from typing import Any
 
 import h11
@@ -24,8 +23,7 @@ MOST_ROWS = 10_000  # in one request
 MOST_LABELS = 100_000
 MOST_CONNECTIONS = 512
 MOST_WATCHERS = 64  # connections that listen to events
-HEAD_SECONDS = 10.0  # for the head of a request
-BODY_SECONDS = 30.0
+SECONDS = {h11.IDLE: 10.0, h11.SEND_BODY: 30.0}  # for the head of a request, and for its body
 IDLE_SECONDS = 30  # of a connection between requests
 
 
@@ -41,18 +39,14 @@ async def read_body(request: Request) -> bytes:
     """Return a request's body.
 
     Raises:
-        TooMuch: it is too long, or too slow.
+        TooMuch: it is too long.
     """
     parts, size = [], 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for part in request.stream():
-                size += len(part)
-                if size > BODY_BYTES:
-                    raise TooMuch(413, f"expected at most {BODY_BYTES} bytes; send fewer rows")
-                parts.append(part)
-    except TimeoutError:
-        raise TooMuch(408, f"expected the body within {BODY_SECONDS:g} seconds") from None
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_BYTES:
+            raise TooMuch(413, f"expected at most {BODY_BYTES} bytes; send fewer rows")
+        parts.append(part)
     return b"".join(parts)
 
 
@@ -60,27 +54,26 @@ class LimitedProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection too many, or one whose request does not come."""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the head of a request."""
+        """Begin to wait for a request."""
         super().connection_made(transport)
-        self._waiting_since: float | None = self.loop.time()
+        self._awaited: Any = h11.IDLE
+        self._since = self.loop.time()
         if len(self.connections) > MOST_CONNECTIONS:
             transport.write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
             transport.close()
-        self._watch_head()
+        self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Note whether a head is still incomplete."""
+        """Note which part of a request is awaited."""
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._waiting_since = None
-        elif self._waiting_since is None:
-            self._waiting_since = self.loop.time()
+        if self._awaited is not self.conn.their_state:
+            self._awaited, self._since = self.conn.their_state, self.loop.time()
 
-    def _watch_head(self) -> None:
-        since = self._waiting_since
+    def _watch(self) -> None:
         if self.transport.is_closing():
             return
-        if since is not None and self.loop.time() - since >= HEAD_SECONDS:
+        seconds = SECONDS.get(self._awaited)
+        if seconds is not None and self.loop.time() - self._since >= seconds:
             self.transport.close()
         else:
-            self.loop.call_later(HEAD_SECONDS / 2, self._watch_head)
+            self.loop.call_later(min(SECONDS.values()) / 2, self._watch)

@@ -15,7 +15,7 @@ from scipy.special import expit
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.records import line, tally
-from fairsaoml.serve.model import RunModel, rows_table
+from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.reasons import reasons_to_bytes
@@ -26,8 +26,8 @@ __all__ = ["Decided", "Learned", "Live", "LiveModel"]
 class Decided(NamedTuple):
     """What was decided, for each row."""
 
-    probability: list[float]
     decision: list[int]
+    probability: list[float]
     why: Sequence[bytes | None]
 
 
@@ -39,12 +39,11 @@ class Live(NamedTuple):
 
     def decide(self, x: np.ndarray, group: np.ndarray | None = None) -> Decided:
         """Decide rows; a learner that was asked to be aware looks at their groups."""
-        scores, margins = self.online.scored(x, group)
-        said = self.online.explain(x, group)
+        scores, margins, why = self.online.explained(x, group)
         return Decided(
-            probability=expit(scores).tolist(),
             decision=(margins > 0).astype(int).tolist(),
-            why=[None] * len(x) if said is None else reasons_to_bytes(said),
+            probability=expit(scores).tolist(),
+            why=[None] * len(x) if why is None else reasons_to_bytes(why),
         )
 
 
@@ -79,12 +78,8 @@ class LiveModel:
 
     def task(self, rows: Sequence[Mapping[str, Any]], labels: Sequence[int]) -> Task:
         """Return labelled rows, with their groups among their columns, as a task."""
-        reader, words = self.reader, self.reader.words
-        columns = {
-            name: [row.get(name) for row in rows] for name in (*reader.columns, *reader.attributes)
-        }
-        columns[self.model.label.column] = [words[label] for label in labels]
-        return self.model.task(rows_table(columns))
+        y = np.array(labels, np.float32)
+        return Task(x=self.reader.encode(rows), y=y, group=self.reader.codes(rows))
 
     def learn(self, live: Live, task: Task, decided: np.ndarray, seconds: float = 0.0) -> Learned:
         """Learn one round and return the state after it.

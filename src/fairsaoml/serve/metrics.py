@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
@@ -31,12 +32,13 @@ class Metrics:
             buckets=LATENCIES,
             registry=self._registry,
         )
+        self._observer = cache(lambda route, status: self._latency.labels(route, str(status)))
         self._registry.register(_Stated(views))
         self._points: deque[list[Any]] = deque(maxlen=TRAFFIC_POINTS)
 
     def observe(self, route: str, status: int, seconds: float, now: float) -> None:
         """Count one request."""
-        self._latency.labels(route, str(status)).observe(seconds)
+        self._observer(route, status).observe(seconds)
         at = int(now // TRAFFIC_SECONDS * TRAFFIC_SECONDS)
         if not self._points or self._points[-1][0] != at:
             self._points.append([at, 0, 0.0, 0.0])

@@ -37,10 +37,11 @@ from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
 
-__all__ = ["OnlineLearner", "one_at_a_time"]
+__all__ = ["MANY_ROWS", "OnlineLearner", "one_at_a_time"]
 
 PROGRAMS_KEPT = 64  # compiled learners: a search over more settings compiles some of them again
 ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the same program
+FEW_ROWS, MANY_ROWS = 64, 512  # decided by one call of a service
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -66,12 +67,12 @@ class Programs(NamedTuple):
     init: Callable[[np.uint32], State]
     step: Any  # (seed, round, state, batch) to state and info
     scores: Any  # (state, x, group) to calibrated logits, and margins
-    explain: Any  # (state, x, group) to an Explanation; None where the learner has none
+    explained: Any  # the same, and what an Explanation holds where the learner has one
 
     def outgrown(self) -> None:
         """Drop the programs compiled for a smaller state: some forty megabytes not needed again."""
-        self.step.clear_cache()
-        self.scores.clear_cache()
+        for program in (self.step, self.scores, self.explained):
+            program.clear_cache()
 
 
 class OnlineLearner(Saveable):
@@ -206,12 +207,26 @@ class OnlineLearner(Saveable):
         scores, margins = self._in_parts(self._programs.scores, x, group)
         return scores, margins
 
-    def explain(self, x: Any, group: Any = None) -> Explanation | None:
-        """Return why rows are decided as they are; None where the learner cannot tell."""
-        program = self._programs.explain
-        return None if program is None else Explanation._make(self._in_parts(program, x, group))
+    def explained(
+        self, x: Any, group: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, Explanation | None]:
+        """Return scores and margins of rows, and why; None where the learner cannot tell.
 
-    def _in_parts(self, program: Any, x: Any, group: Any) -> list[np.ndarray]:
+        Two sizes of its program are all that a service needs: a few rows, and many.
+        """
+        scores, margins, *why = self._in_parts(
+            self._programs.explained, x, group, MANY_ROWS, _few_or_many
+        )
+        return scores, margins, Explanation._make(why) if why else None
+
+    def _in_parts(
+        self,
+        program: Any,
+        x: Any,
+        group: Any,
+        most: int = ROWS_AT_ONCE,
+        size: Callable[[int], int] = bucket,
+    ) -> list[np.ndarray]:
         """Return what a program says of rows, so many at a time; a scalar is the same for all."""
         x = np.asarray(x, np.float32)
         if group is None:  # nobody knows
@@ -219,10 +234,11 @@ class OnlineLearner(Saveable):
             group = np.broadcast_to(np.array(codes, np.int32), (len(x), len(codes)))
         group = np.asarray(group, np.int32)
         parts = []
-        for first in range(0, max(len(x), 1), ROWS_AT_ONCE):
-            rows = slice(first, first + ROWS_AT_ONCE)
-            said = program(self._state, _padded(x[rows]), _padded(group[rows]))
+        for first in range(0, max(len(x), 1), most):
+            rows = slice(first, first + most)
             count = len(x[rows])
+            room = size(count)
+            said = program(self._state, _padded(x[rows], room), _padded(group[rows], room))
             parts.append([np.asarray(one)[:count] if one.ndim else np.asarray(one) for one in said])
         joined = [
             np.concatenate(same) if same[0].ndim else same[0] for same in zip(*parts, strict=True)
@@ -263,7 +279,8 @@ class OnlineLearner(Saveable):
             seed=manifest["seed"],
             round=saved.round,
         )
-        self._state, self.info = structured(saved.arrays, self._like())
+        state, self.info = structured(saved.arrays, self._like())
+        self._state = jax.device_put(state)
         return self
 
     @classmethod
@@ -279,7 +296,7 @@ class OnlineLearner(Saveable):
     ) -> Self:
         """Return a learner that goes on from a state reached elsewhere, as in a run."""
         self = cls._at(schema, learner, config, seed=seed, round=round)
-        self._state = state
+        self._state = jax.device_put(state)
         return self
 
     @classmethod
@@ -307,14 +324,18 @@ class OnlineLearner(Saveable):
 
 def _batch(task: Task) -> Batch:
     """Return a checked task, padded, as `prequential.stacked` does, at a tenth of the cost."""
-    weight = np.ones(len(task.y), np.float32)
-    return Batch(*map(_padded, (task.x, task.y, task.group, weight)))
+    weight, size = np.ones(len(task.y), np.float32), bucket(len(task.y))
+    return Batch(*(_padded(one, size) for one in (task.x, task.y, task.group, weight)))
 
 
-def _padded(values: np.ndarray) -> Any:
-    room = np.zeros((bucket(len(values)), *values.shape[1:]), values.dtype)
+def _padded(values: np.ndarray, size: int) -> Any:
+    room = np.zeros((size, *values.shape[1:]), values.dtype)
     room[: len(values)] = values
     return room
+
+
+def _few_or_many(rows: int) -> int:
+    return FEW_ROWS if rows <= FEW_ROWS else MANY_ROWS
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
@@ -342,10 +363,14 @@ def programs(
     def scores(state: State, x: Any, group: Any) -> tuple[Any, Any]:
         return learner.scores(state, x), learner.margins(state, x, group)
 
+    def explained(state: State, x: Any, group: Any) -> tuple[Any, ...]:
+        why = learner.explain(state, x, group) if learner.explain else ()
+        return (*scores(state, x, group), *why)
+
     return Programs(
         learner=learner,
         init=jax.jit(init),
         step=jit(step),
         scores=jit(scores),
-        explain=learner.explain and jit(learner.explain),
+        explained=jit(explained),
     )

@@ -80,7 +80,6 @@ PROBLEMS = {
     "400": "no JSON",
     "401": "no such token",
     "403": "another host's name",
-    "408": "too slow",
     "409": "another row under a known id; the other rows are answered",
     "413": "too many bytes or rows",
     "415": "another content type",

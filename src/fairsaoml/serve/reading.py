@@ -12,14 +12,12 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.serve.model import RunModel, rows_table
+from fairsaoml.serve.wire import PLAIN, is_text
 from fairsaoml.streams.table.columns import numbers
 from fairsaoml.streams.table.encoder import Encoder, Numeric
+from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
 
 __all__ = ["BadValue", "Reader", "bad_id"]
-
-PLAIN = {str, int, float, bool, type(None)}
-LARGEST_INTEGER = 2**63 - 1
-
 
 LONGEST_ID = 200
 
@@ -37,21 +35,19 @@ class Reader:
     def __init__(self, model: RunModel) -> None:
         self.model = model
         saved = model.stream.encoder
-        columns = () if saved is None else Encoder.from_json(saved).columns
-        names = [column.name for column in columns] or list(model.stream.schema.features)
-        self.columns = tuple(names)
-        self._numeric = (
-            {column.name for column in columns if isinstance(column, Numeric)}
-            if saved is not None
-            else set(names)
-        )
-        self._needed = frozenset(names)
+        encoder = None if saved is None else Encoder.from_json(saved)
+        self._encoder = None if encoder is None else RowEncoder(encoder)
+        columns = () if encoder is None else encoder.columns
+        self.columns = tuple(c.name for c in columns) or model.stream.schema.features
+        kinds = {column.name: isinstance(column, Numeric) for column in columns}
+        self._numeric = tuple(name for name in self.columns if kinds.get(name, encoder is None))
+        self._needed = frozenset(self.columns)
         self._aware = bool(getattr(model.online.config, "aware", False))
         protected = [name for role in model.sensitive for name in role.columns]
         self.attributes = tuple(dict.fromkeys(protected))
         self.words = (model.label.negative, model.label.positive)
 
-    def bad_rows(self, rows: Sequence[Any]) -> dict[int, BadValue]:
+    def bad_rows(self, rows: Sequence[Mapping[str, Any]]) -> dict[int, BadValue]:
         """Return what is wrong, by the row's place."""
         bad = {}
         for place, row in enumerate(rows):
@@ -60,43 +56,29 @@ class Reader:
                 bad[place] = BadValue(
                     name, "expected a value, got none; send null where it is not known"
                 )
-        for name in self.columns:
-            values = [row.get(name) for row in rows]
-            kinds = set(map(type, values))
-            plain = kinds <= {int, float, type(None)} or (
-                name not in self._numeric and kinds <= PLAIN
-            )
-            odd = (int in kinds and any(map(_is_large, values))) or (
-                str in kinds and not _is_text("".join(filter(None, map(_words, values))))
-            )
-            if plain and not odd:
-                continue
-            for place, value in enumerate(values):
-                if place not in bad and (message := self._problem(name, value)):
-                    bad[place] = BadValue(name, message)
+        for name in self._numeric:
+            if not {type(row.get(name)) for row in rows} <= NUMBERS:
+                for place, row in enumerate(rows):
+                    if place not in bad and _is_no_number(value := row[name]):
+                        message = f"expected a number, got {value!r}; mend it, or send null"
+                        bad[place] = BadValue(name, message)
         return bad
 
-    def _problem(self, name: str, value: Any) -> str:
-        if isinstance(value, str) and not _is_text(value):
-            return "expected text, got half a character; mend it"
-        if _is_large(value):
-            return "expected a number of 64 bits, got a larger one; mend it, or send null"
-        if name in self._numeric and isinstance(value, str | bool):
-            read = numbers(pa.array([str(value)]))
-            if read.unreadable:
-                return f"expected a number, got {value!r}; mend it, or send null"
-        return ""
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return checked rows as the learner sees them, (row, feature)."""
+        if self._encoder is not None:
+            return self._encoder.encode(rows)
+        return self.model.encode(_table(rows, self.columns))
 
-    def encode(self, rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return checked rows as the learner sees them, (row, feature), and groups if it looks."""
-        names = self.columns
-        if self._aware:
-            names = tuple(dict.fromkeys((*names, *self.attributes)))
-        table = rows_table({name: [row.get(name) for row in rows] for name in names})
-        x = self.model.encode(table)
-        if not self._aware:
-            return x, None
-        return x, np.stack([role.codes(table).codes for role in self.model.sensitive], axis=1)
+    def codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return each row's groups, (row, attribute)."""
+        table = _table(rows, self.attributes)
+        codes = [role.codes(table).codes for role in self.model.sensitive]
+        return np.stack(codes, axis=1) if codes else np.zeros((len(rows), 0), np.int32)
+
+    def seen(self, rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return what may decide rows: their features, and their groups if the learner looks."""
+        return self.encode(rows), self.codes(rows) if self._aware else None
 
     def groups(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the groups that came with a row."""
@@ -108,8 +90,6 @@ class Reader:
         Raises:
             DataError: several columns and one value, or a name that is no sensitive column.
         """
-        if group is None:
-            return {}
         if not isinstance(group, dict) and len(self.attributes) == 1:
             group = {self.attributes[0]: group}
         if not isinstance(group, dict) or not group.keys() <= set(self.attributes):
@@ -130,31 +110,23 @@ class Reader:
                 [code] = self.model.label.codes(pa.array([value]))
                 if code >= 0:
                     return int(code)
-            except (DataError, pa.ArrowException, OverflowError):
+            except (DataError, pa.ArrowException, OverflowError, UnicodeEncodeError):
                 pass
         raise DataError(f"expected {self.words[0]!r} or {self.words[1]!r}, got {value!r}")
 
 
-def _is_large(value: Any) -> bool:
-    """Whether a value is an integer beyond 64 bits."""
-    return isinstance(value, int) and abs(value) > LARGEST_INTEGER
+def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
+    return rows_table({name: [row.get(name) for row in rows] for name in names})
 
 
-def _words(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _is_text(value: str) -> bool:
-    """Whether a string is whole: JSON can hold half a surrogate pair."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _is_no_number(value: Any) -> bool:
+    return type(value) not in NUMBERS and numbers(pa.array([str(value)])).unreadable > 0
 
 
 def bad_id(id: Any) -> str:
     """Return what is wrong with an id, empty if nothing is."""
-    if isinstance(id, bool) or not isinstance(id, int | str) or len(str(id)) > LONGEST_ID:
+    if type(id) is int or (type(id) is str and id.isascii() and len(id) <= LONGEST_ID):
+        return ""
+    if type(id) is not str or len(id) > LONGEST_ID or not is_text(id):
         return f"expected an id of at most {LONGEST_ID} letters, or a whole number"
     return ""

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from fairsaoml.serve.task_rules import TaskRules
 __all__ = ["serve"]
 
 BACKLOG = 1024
+SWITCH_SECONDS = 0.0005  # between threads: whoever waits for a commit goes on at once
 ENDING_SECONDS = 10  # for requests that are under way when the service is told to stop
 
 
@@ -90,6 +92,7 @@ def serve(
     access = Access(read_tokens(tokens, host))
     use_cache()
     one_thread()
+    sys.setswitchinterval(SWITCH_SECONDS)
     listening = _listen(host, port)
     try:
         app = App(Service(folder, rules, webhook=webhook), access)
@@ -102,6 +105,7 @@ def serve(
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=ENDING_SECONDS,
             h11_max_incomplete_event_size=HEADER_BYTES,

@@ -24,6 +24,7 @@ from fairsaoml.serve.alarms import Alarm, Alarms
 from fairsaoml.serve.deciding import Answer, Deciding
 from fairsaoml.serve.labelling import Labelling
 from fairsaoml.serve.live import Live, LiveModel
+from fairsaoml.serve.online import MANY_ROWS
 from fairsaoml.serve.store import Store, to_text
 from fairsaoml.serve.task_rules import TaskRules
 from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, Tasks
@@ -32,7 +33,6 @@ from fairsaoml.serve.webhook import post
 __all__ = ["TALLY", "Service", "replay"]
 
 FOLDER, STORE, MODEL = "service", "store.sqlite", "model"
-WARM_ROWS = (128, 256, 512)  # requests of so many rows find their program compiled
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
 TALLY = ("issued", "labelled", "late", "expired", "unknown", "repeated", "corrected", "never")
 
@@ -120,8 +120,7 @@ class Service:
     def warm_up(self) -> None:
         """Compile what rounds and larger requests need, before they come."""
         self.models.warm_up(self.live, self.tasks.rules.task_rows or 0)
-        for rows in WARM_ROWS:
-            self.live.decide(np.zeros((rows, len(self.live.online.schema.features)), np.float32))
+        self.live.decide(np.zeros((MANY_ROWS, len(self.live.online.schema.features)), np.float32))
 
     def label(self, labels: Sequence[Any]) -> dict[str, Any]:
         """Take labels `{"id", "label", "group"?}`; return what became of them.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
 from fairsaoml.serve.task_rules import TaskRules
 
-__all__ = ["TAKEN_ROWS", "NewRow", "OpenTask", "TakenRow", "Tasks"]
+__all__ = ["TAKEN_ROWS", "NewLabel", "NewRow", "OpenTask", "TakenRow", "Tasks"]
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
@@ -24,6 +24,14 @@ class NewRow(NamedTuple):
     round: int | None = None
     why: bytes | None = None
     groups: str | None = None
+
+
+class NewLabel(NamedTuple):
+    """A row's label; texts are JSON."""
+
+    label: str
+    groups: str | None  # where they came with it
+    number: int
 
 
 class OpenTask(NamedTuple):
@@ -111,15 +119,13 @@ class Tasks:
     def _fill(self, number: int, at: float) -> None:
         self.store.write("UPDATE tasks SET full_at = ? WHERE number = ?", [at, number])
 
-    def label(
-        self, labels: Sequence[tuple[str, str | None, int]], late: Sequence[int], now: float
-    ) -> None:
-        """Take labels of waiting rows: (label, groups where they came with it, number)."""
+    def label(self, labels: Sequence[NewLabel], late: Sequence[int], now: float) -> None:
+        """Take labels of waiting rows."""
         self.store.write_many(
-            "UPDATE rows SET label = ?, groups = coalesce(json_patch(groups, ?), groups), "
-            f"state = {LABELLED} WHERE number = ?",
-            labels,
+            f"UPDATE rows SET label = ?, state = {LABELLED} WHERE number = ?",
+            [(label, number) for label, _, number in labels],
         )
+        self._regroup(labels)
         dropped = late if self.rules.late == "drop" else ()
         self.store.write_many("DELETE FROM rows WHERE number = ?", [(n,) for n in dropped])
         self._count(
@@ -129,6 +135,20 @@ class Tasks:
             late=len(late),
             dropped=len(dropped),
             held=-len(dropped),
+        )
+
+    def correct(self, labels: Sequence[NewLabel]) -> None:
+        """Replace labels of rows whose task is open."""
+        self.store.write_many(
+            "UPDATE rows SET label = ? WHERE number = ?",
+            [(label, number) for label, _, number in labels],
+        )
+        self._regroup(labels)
+
+    def _regroup(self, labels: Sequence[NewLabel]) -> None:
+        self.store.write_many(
+            "UPDATE rows SET groups = json_patch(groups, ?) WHERE number = ?",
+            [(groups, number) for _, groups, number in labels if groups is not None],
         )
 
     def catch_up(self, now: float) -> None:

@@ -14,7 +14,8 @@ from fairsaoml.evaluate.shares import RATES, Counts, summed
 from fairsaoml.evaluate.verdict import judge
 from fairsaoml.serve.reasons import reasons_from_bytes
 from fairsaoml.serve.service import TALLY, Service
-from fairsaoml.serve.store import NEVER, to_text
+from fairsaoml.serve.store import NEVER
+from fairsaoml.serve.wire import is_text, to_line
 
 __all__ = ["Views"]
 
@@ -87,7 +88,9 @@ class Views:
 
     def decision(self, id: str) -> dict[str, Any] | None:
         """Return what was decided under an id, None where nothing was."""
-        texts = [to_text(id)] + ([id] if id.lstrip("-").isdigit() else [])
+        if not is_text(id):
+            return None
+        texts = [to_line(id)] + ([id] if id.lstrip("-").isdigit() else [])
         found = self._query(
             "SELECT id, at, round, content, answer, groups, label, state, why FROM rows "
             f"WHERE id IN ({','.join('?' * len(texts))}) ORDER BY number DESC LIMIT 1",

@@ -1,0 +1,110 @@
+"""Rows as dictionaries, encoded without a table: for a service that decides one at a time.
+
+What is not a number is encoded by its column, value by value, and remembered. So a row's features
+are those that a table of rows like it would get, bit by bit, whoever else is in the batch.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairsaoml.streams.table.columns import numbers
+from fairsaoml.streams.table.encoder import CLIP, Categorical, Date, Encoder, Numeric, logarithm
+
+__all__ = ["NUMBERS", "RowEncoder"]
+
+MOST_REMEMBERED = 10_000  # values of a column
+NUMBERS = {int, float, type(None)}
+
+
+class RowEncoder:
+    """Encodes dictionaries as an encoder does a table.
+
+    >>> from fairsaoml.streams.table.kinds import fit_encoder
+    >>> table = pa.table({"age": [20, 30, 40], "job": ["cook", "nurse", "smith"]})
+    >>> encoder = RowEncoder(fit_encoder(table))
+    >>> encoder.encode([{"age": 30, "job": " nurse"}, {"age": None, "job": "pilot"}]).tolist()
+    [[0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        ends = list(accumulate(len(column.features) for column in encoder.columns))
+        begins = dict(zip(encoder.columns, [0, *ends], strict=False))
+        numeric = [column for column in encoder.columns if isinstance(column, Numeric)]
+        self._width = ends[-1] if ends else 0
+        self._numeric = [column.name for column in numeric]
+        self._place = [begins[column] for column in numeric]
+        self._flagged = [place for place, column in enumerate(numeric) if column.flag]
+        self._logarithms = [
+            (place, column.unit) for place, column in enumerate(numeric) if column.unit is not None
+        ]
+        self._center = np.array([column.center for column in numeric])
+        self._scale = np.array([column.scale for column in numeric])
+        self._others = [
+            (begins[column], _Remembered(column))
+            for column in encoder.columns
+            if not isinstance(column, Numeric)
+        ]
+
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """(row, feature) float32 of rows that have every column."""
+        x = np.empty((len(rows), self._width), np.float32)
+        if not rows:
+            return x
+        if self._numeric:
+            values = _floats([[row[name] for name in self._numeric] for row in rows])
+            absent = np.isnan(values)
+            with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
+                for place, unit in self._logarithms:
+                    values[:, place] = logarithm(values[:, place], unit)
+                scaled = (values - self._center) / self._scale
+            x[:, self._place] = np.where(absent, 0.0, np.clip(scaled, -CLIP, CLIP))
+            for place in self._flagged:
+                x[:, self._place[place] + 1] = absent[:, place]
+        for begin, column in self._others:
+            part = column.encode([row[column.name] for row in rows])
+            x[:, begin : begin + part.shape[1]] = part
+        return x
+
+
+def _floats(rows: list[list[Any]]) -> np.ndarray:
+    """Values as numbers, texts as a table's column reads them."""
+    if not set(map(type, chain.from_iterable(rows))) <= NUMBERS:
+        for row in rows:
+            row[:] = [
+                value if type(value) in NUMBERS else numbers(pa.array([value])).values[0]
+                for value in row
+            ]
+    return np.array(rows, np.float64)
+
+
+class _Remembered:
+    """A column's features of each value that came."""
+
+    def __init__(self, column: Categorical | Date) -> None:
+        self.name, self._column = column.name, column
+        self._forget()
+
+    def _forget(self) -> None:
+        self._place: dict[Any, int] = {}
+        self._known = np.empty((0, len(self._column.features)), np.float32)
+
+    def encode(self, values: list[Any]) -> np.ndarray:
+        # 1, 1.0 and True are one key of a dictionary, and not one text.
+        keys = [value if type(value) is str else (type(value), value) for value in values]
+        if any(key not in self._place for key in keys):
+            self._remember(dict(zip(keys, values, strict=True)))
+        return self._known[[self._place[key] for key in keys]]
+
+    def _remember(self, values: dict[Any, Any]) -> None:
+        if len(self._place) + len(values) > MOST_REMEMBERED:
+            self._forget()
+        for kind in set(map(type, values.values())):  # a column of several would be read as text
+            new = {k: v for k, v in values.items() if k not in self._place and type(v) is kind}
+            if new:
+                self._place |= {key: len(self._place) + number for number, key in enumerate(new)}
+                part = self._column.encode(pa.array(new.values())).x
+                self._known = np.concatenate([self._known, part])
