@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.records import line, tally
-from fairsaoml.serve.model import RunModel
+from fairsaoml.serve.model import RunModel, probability
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.reasons import reasons_to_bytes
@@ -42,7 +41,7 @@ class Live(NamedTuple):
         scores, margins, why = self.online.explained(x, group)
         return Decided(
             decision=(margins > 0).astype(int).tolist(),
-            probability=expit(scores).tolist(),
+            probability=probability(scores).tolist(),
             why=[None] * len(x) if why is None else reasons_to_bytes(why),
         )
 

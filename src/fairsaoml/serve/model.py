@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import expit
 
 from fairsaoml.core.errors import DataError, RunError
 from fairsaoml.core.types import Task
@@ -142,7 +141,7 @@ class RunModel:
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """Return calibrated probabilities, (row, class). Takes and raises what `predict` does."""
-        positive = expit(self.online.scores(self.encode(rows)))
+        positive = probability(self.online.scores(self.encode(rows)))
         return np.stack([1 - positive, positive], axis=1)
 
     def decision_function(self, rows: Any) -> np.ndarray:
@@ -207,6 +206,15 @@ class RunModel:
             y=y.astype(np.float32),
             group=np.stack(group, axis=1) if group else np.zeros((len(y), 0), np.int32),
         )
+
+
+def probability(logits: np.ndarray) -> np.ndarray:
+    """Return the chance of a positive label.
+
+    >>> probability(np.array([-1000.0, 0.0, 1000.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return np.exp(-np.logaddexp(0.0, -logits))  # without SciPy, which is slow to import
 
 
 def rows_table(rows: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import rankdata
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
@@ -150,6 +149,8 @@ def _area(scores: np.ndarray, target: np.ndarray) -> np.ndarray:
     >>> _area(np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([True, False])).tolist()
     [1.0, 0.5]
     """
+    from scipy.stats import rankdata  # takes longer to import than a service may take to start
+
     ranks = rankdata(scores, axis=0)
     ones, zeros = target.sum(), (~target).sum()
     area = (ranks[target].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
