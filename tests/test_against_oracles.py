@@ -288,7 +288,7 @@ SMALL: dict[str, Any] = {
     "hidden": HIDDEN,
     "meta_iterations": 2,
     "support": 8,
-    "capacity": 24,
+    "capacity": 48,
     "horizon": HORIZON,
 }
 PAPER_STEPS: dict[str, Any] = {
@@ -305,7 +305,7 @@ ONE, THREE_LEVELS, THREE_NOTIONS = ("dp", (2,)), ("dp", (3,)), ("dp+eo", (2,))
 
 
 def tasks(levels: tuple[int, ...], count: int) -> list[Batch]:
-    return [rows(100 + t, levels) for t in range(1, count + 1)]
+    return [rows(100 + t, levels, count=120) for t in range(1, count + 1)]
 
 
 draw = jax.jit(experts.draw)  # the same key gives the rows that `step` will learn from
@@ -516,7 +516,7 @@ PAPER_CASES: Cases = {
     "mlp, m=3, first-order, two inner steps, logits, balanced decision": (
         "mlp",
         THREE_LEVELS,
-        {"inner_steps": 2, "score": "logit", "decision": "balanced"},
+        {"inner_steps": 2, "score": "logit", "decision": "balanced", "gradient_bound": 1.0},
     ),
     "mlp, m=3, stale, the original weights, the paper's steps": (
         "mlp",

@@ -131,11 +131,27 @@ def test_support_and_query_of_an_iteration_are_disjoint(iteration):
         assert set(support[label] + query[label]) <= set(held(sample, label))
 
 
-def test_successive_supports_see_the_sample_evenly():
-    sample = sample_of(mixed(0, 60))
-    seen = [drawn(draws(sample, i, Sizes(support=3, query=5))[0])[1] for i in range(8)]
-    # 8 x 3 rows from a sample of 8: each three times.
-    assert sorted(np.concatenate(seen)) == sorted(3 * held(sample, 1))
+def test_no_query_row_of_a_round_is_in_any_of_its_supports():
+    for count in (6, 20, 60):
+        both = [draws(sample_of(mixed(0, count), capacity=LARGE), i, Sizes(4, 4)) for i in range(9)]
+        for label in (0, 1):
+            supports, queries = (
+                {row for pair in both for row in drawn(pair[kind])[label]} for kind in (0, 1)
+            )
+            assert supports
+            assert queries
+            assert not supports & queries
+
+
+def test_the_supports_of_a_round_differ_and_see_their_rows_evenly():
+    # 32 rows a class: 16 for supports of 8, of which as many as rows can differ.
+    sample = sample_of(mixed(0, 64), capacity=LARGE)
+    seen = [frozenset(drawn(draws(sample, i, Sizes(10, 10))[0])[1]) for i in range(6)]
+    assert {len(rows) for rows in seen} == {8}
+    assert len(set(seen)) == 6
+    counts = np.unique(np.concatenate([list(rows) for rows in seen]), return_counts=True)[1]
+    assert len(counts) == 16
+    assert counts.max() - counts.min() <= 2
 
 
 def test_a_draw_is_uniform_over_the_sample():
@@ -145,20 +161,22 @@ def test_a_draw_is_uniform_over_the_sample():
     assert chisquare(np.bincount(found.ravel(), minlength=12)).pvalue > UNLIKELY
 
 
-@pytest.mark.parametrize(("count", "halves"), [(6, (3, 3)), (7, (4, 3)), (1, (1, 0)), (0, (0, 0))])
-def test_a_class_that_is_short_gives_each_draw_half_of_what_it_has(count, halves):
+@pytest.mark.parametrize(
+    ("count", "drawn_of"), [(8, (2, 2)), (7, (2, 2)), (1, (1, 0)), (0, (0, 0))]
+)
+def test_a_class_that_is_short_gives_each_draw_half_of_its_half(count, drawn_of):
     sample = sample_of(task(range(30), 0), task(range(30, 30 + count), 1), capacity=LARGE)
     support, query = map(drawn, draws(sample, 0, Sizes(support=10, query=10)))
-    assert (len(support[1]), len(query[1])) == halves
+    assert (len(support[1]), len(query[1])) == drawn_of
     assert not set(support[1]) & set(query[1])
-    assert (len(support[0]), len(query[0])) == (10, 10)  # the other class is none the shorter
+    assert (len(support[0]), len(query[0])) == (8, 8)  # the other class is none the shorter
 
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_a_sample_of_one_class_draws_that_class_only(label):
     sample = sample_of(task(range(30), label), capacity=LARGE)
     for batch in draws(sample, 3, Sizes(support=10, query=10)):
-        assert len(drawn(batch)[label]) == 10
+        assert len(drawn(batch)[label]) == 8
         assert drawn(batch)[1 - label] == []
 
 

@@ -1,6 +1,6 @@
 """The exact comparator against a general solver, its proofs, and the pool that stands in for it."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import jax
 import jax.numpy as jnp
@@ -54,11 +54,17 @@ def offsets_of(tasks, discount=0.7):
     return offsets
 
 
-@pytest.mark.parametrize("radius", [None, 0.7])
-@pytest.mark.parametrize("notion", ["none", "dp", "eo"])
-def test_it_equals_a_general_solver(notion, radius):
+@pytest.mark.parametrize(
+    ("notion", "radius", "every_round"),
+    [
+        *product(["none", "dp", "eo"], [None, 0.7], [False]),
+        ("dp", None, True),
+        ("eo", 0.7, True),
+    ],
+)
+def test_it_equals_a_general_solver(notion, radius, every_round):
     tasks = some_tasks(lacking=2)
-    rounds = rounds_of(tasks, constraints=notion, tolerance=0.1)
+    rounds = rounds_of(tasks, constraints=notion, tolerance=0.1)._replace(every_round=every_round)
     offsets = offsets_of(tasks)
     plain = [(task.x.astype(float), task.y, task.group[:, 0]) for task in tasks]
     for length in (1, 3, 6):
@@ -72,6 +78,7 @@ def test_it_equals_a_general_solver(notion, radius):
                 labels=LABELS[notion],
                 tolerance=0.1,
                 radius=radius,
+                every_round=every_round,
             )
             assert best.loss[s] == pytest.approx(loss, abs=2e-6 * length)
             np.testing.assert_allclose(best.point[s], theta, atol=5e-3)

@@ -21,7 +21,7 @@ from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Terms, learn
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
 LEVELS, AWAKE = 3, 2  # levels 0 and 1 are awake, level 2 sleeps
-CAPACITY = 8
+CAPACITY = 16
 MODES = ("exact", "first-order", "stale")
 DUAL = 0.5
 
@@ -77,7 +77,8 @@ def meta_after(mode):
         tolerance=0.0,
     )
     problem = make_problem(config, SCHEMA)
-    inner = Steps(jnp.full(LEVELS, 0.1), jnp.full(LEVELS, 0.1), jnp.zeros(LEVELS))
+    tenth, nothing = jnp.full(LEVELS, 0.1), jnp.zeros(LEVELS)
+    inner = Steps(primal=tenth, dual=tenth, damping=nothing, floor=nothing)
 
     @jax.jit
     def meta_after(weights, samples):
@@ -87,7 +88,7 @@ def meta_after(mode):
         deployed = prior.deployed(prior.no_prior(), config.decision)
         terms = Terms(weights=weights, deployed=deployed, inner=inner)
         everyone, awake = jnp.ones(LEVELS, bool), jnp.arange(LEVELS) < AWAKE
-        roll = experts.Roll(everyone, awake, everyone.sum(), awake.sum())
+        roll = experts.Roll(everyone, awake, everyone.sum(), awake.sum(), ~everyone)
         return learn(problem, config, META, PAIRS, decks, terms, roll)[0]
 
     return meta_after
@@ -153,3 +154,26 @@ def test_an_update_that_is_not_finite_is_not_made_and_says_so(exploded):
 
 def test_an_update_that_was_not_made_is_not_reported(exploded):
     assert np.isfinite(exploded[2].dual).all()
+
+
+# Seeds beside each other
+
+
+SEEDS, ROUNDS = 10, 20
+
+
+def test_what_a_seed_does_does_not_depend_on_the_seeds_beside_it():
+    small = {"model": "logistic", "meta_iterations": 2, "support": 4, "query": 4, "capacity": 8}
+    built = registry.build("fairsaoml", FairSAOMLConfig(horizon=ROUNDS, **small), SCHEMA)
+    keys = jax.random.split(jax.random.key(0), SEEDS)
+    step = jax.jit(built.step)
+    step_together = jax.jit(jax.vmap(built.step, in_axes=(0, None, 0, None)))
+    together = jax.jit(jax.vmap(built.init))(keys)
+    alone = [jax.tree.map(lambda leaf, at=at: leaf[at], together) for at in range(SEEDS)]
+    for t in range(1, ROUNDS + 1):
+        batch, turn = rows(t), jax.random.split(jax.random.key(t), SEEDS)
+        together, _ = step_together(turn, jnp.int32(t), together, batch)
+        pairs = zip(turn, alone, strict=True)
+        alone = [step(key, jnp.int32(t), state, batch)[0] for key, state in pairs]
+    theirs = stacked([state.learned.meta for state in alone])
+    np.testing.assert_allclose(flat(together.learned.meta), flat(theirs), rtol=1e-4, atol=1e-5)

@@ -27,10 +27,11 @@ def gap_of_means(theta, x, y, group, label=None):
     return z[one].mean() - z[other].mean()
 
 
-def best_model(tasks, offsets, *, labels=(), tolerance=0.0, radius=None):
+def best_model(tasks, offsets, *, labels=(), tolerance=0.0, radius=None, every_round=False):
     """theta and summed loss of the best model of these tasks: (x, y, group) each.
 
-    `labels` are the constraints: None for demographic parity, 1 and 0 for equalized odds.
+    `labels` are the constraints: None for demographic parity, 1 and 0 for equalized odds; they hold
+    over all tasks together, or in each.
     """
     size = tasks[0][0].shape[1] + 1
     eye = np.eye(size)
@@ -66,6 +67,8 @@ def best_model(tasks, offsets, *, labels=(), tolerance=0.0, radius=None):
     for i, most in enumerate(allowed):
         own = slice(size + ends[i], size + ends[i + 1])
         limits.append({"type": "ineq", "fun": lambda v, own=own, most=most: most - v[own].sum()})
+    if every_round:
+        limits.append({"type": "ineq", "fun": lambda v: tolerance - v[size:]})
     if radius is not None:
         limits.append({"type": "ineq", "fun": lambda v: radius**2 - v[:size] @ v[:size]})
     start = np.concatenate([np.full(size, 1e-3), np.full(len(every), 1e-2)])

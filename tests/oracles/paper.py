@@ -68,6 +68,7 @@ class Config(NamedTuple):
     meta_dual_step: float = 0.1
     dual_damping: float = 0.001
     radius: float | None = None
+    gradient_bound: float | None = None
     meta_gradient: str = "first-order"
     credit: str = "inherit"
     combiner: str = "ada-normal-hedge"
@@ -87,6 +88,7 @@ def base_learner(
     theta, dual = start
     for _ in range(config.inner_steps):
         gradient = lagrangian_gradient(problem, theta, dual, support, prior)
+        gradient = project(gradient, config.gradient_bound)  # shortened, if it is longer
         theta = theta - config.inner_primal_step / root * gradient
         g = constraint_values(problem, theta, support, prior)  # at the freshly moved theta
         dual = ascend(dual, config.inner_dual_step / root, g)
@@ -199,10 +201,11 @@ def meta_step(
                 problem, at[k], expert.pair.dual, queries[k], prior
             )
 
+    descent = project(descent, config.gradient_bound)
     damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
     ascent = np.zeros_like(meta.dual)
     for k, expert in experts.items():
-        g = constraint_values(problem, at[k], queries[k], prior)
+        g = constraint_values(problem, expert.pair.primal, queries[k], prior)  # at its own theta
         ascent += p[k] * (g - damping * expert.pair.dual)
 
     return Pair(

@@ -21,6 +21,9 @@ def regret(
     adapted: Annotated[
         bool, typer.Option("--adapted", help="Of the scores after a few labels of each round.")
     ] = False,
+    every_round: Annotated[
+        bool, typer.Option("--every-round", help="Best models that are fair in every round.")
+    ] = False,
     comparator: Annotated[
         bool, typer.Option(help="Solve for the best models; without, measure violations only.")
     ] = True,
@@ -41,6 +44,7 @@ def regret(
             folder,
             windows=windows,
             adapted=adapted,
+            every_round=every_round,
             comparator=comparator,
             on_progress=on_progress,
         )
@@ -87,12 +91,17 @@ def _print(measured: dict[str, Any]) -> None:
             f"{_cell(static['fair_regret'])} against the best fair model, "
             f"{_cell(static['regret'])} against the best of all.",
             f"Comparator: {measured['comparator']['words']}.",
+            f"The best fair model is fair {_where(measured)} its window.",
         ]
         if measured["form"] == "adapted":
             notes.append("The comparator is a fixed model and does not adapt.")
     else:
         notes.append("Sums of violations only; the comparator was not solved for.")
     print_notes(notes)
+
+
+def _where(measured: dict[str, Any]) -> str:
+    return "in every round of" if measured["comparator"]["every_round"] else "over"
 
 
 def _cell(figure: dict[str, Any]) -> str:

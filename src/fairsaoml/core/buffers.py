@@ -32,6 +32,7 @@ __all__ = [
 
 EMPTY = 2.0  # the priority of a slot that holds no row; those of rows are below 1
 CLASSES = 2
+GOLDEN = 2654435769  # 2^32 times the golden section: multiples spread evenly over a circle
 
 Iteration = Int[Array, ""] | int
 
@@ -51,8 +52,8 @@ class Shuffle(NamedTuple):
     held: Int[Array, "class"]  # how many rows
 
 
-class Deck(NamedTuple):
-    """A buffer's rows laid out in a round's order; draws are successive windows of it.
+class Pool(NamedTuple):
+    """Rows that draws of one kind come from, in a round's order, and again the first ones.
 
     Places come last: a window is then copied in long pieces, and is what the models' products want.
     """
@@ -60,10 +61,18 @@ class Deck(NamedTuple):
     x: Float[Array, "class feature place"]
     group: Int[Array, "class attribute place"]
     held: Int[Array, "class"]
+    drawn: Int[Array, "class"]  # rows of a draw
+
+
+class Deck(NamedTuple):
+    """A buffer's rows in a round's order, those for queries kept apart from those for supports."""
+
+    support: Pool
+    query: Pool
 
 
 class Sizes(NamedTuple):
-    """Rows per class of the two disjoint draws of an iteration."""
+    """Rows per class of the two draws of an iteration."""
 
     support: int
     query: int = 0
@@ -141,52 +150,54 @@ def shuffle(key: Key, buffer: Buffer) -> Shuffle:
 
 
 def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) -> Deck:
-    """The rows in their order, and again the first ones, for windows that wrap around.
+    """The rows for supports and the rows for queries: no row is among both.
 
-    `once` is a deck for the first iteration's draws alone.
+    They share a class in proportion to what they ask for: half and half when both ask for the same
+    (D20). A draw is a window of its pool, and takes at most half of it, so that the draws of a
+    round differ. `once` is a deck for a single draw of each kind, which may take all there is.
     """
-    places = jnp.arange(sum(sizes) if once else order.slots.shape[1] + max(sizes))
-    slot = jnp.take_along_axis(order.slots, places % _at_least_one(order.held), axis=1)
+    support, query = sizes
+    capacity = order.slots.shape[1]
+    supported = -(-order.held * support // (support + query))
+    room = -(-capacity * support // (support + query))
+    if once:
+        supported = jnp.minimum(support, supported)
+
+    def pool(first: Int[Array, "class"], rows: Int[Array, "class"], room: int, size: int) -> Pool:
+        places = jnp.arange(size if once else room + size)
+        place = first[:, None] + places % jnp.maximum(rows, 1)[:, None]
+        slot = jnp.take_along_axis(order.slots, place % capacity, axis=1)
+        return Pool(
+            x=jnp.swapaxes(_rows(buffer.x, slot), 1, 2),
+            group=jnp.swapaxes(_rows(buffer.group, slot), 1, 2),
+            held=rows,
+            drawn=jnp.minimum(size, rows if once else -(-rows // 2)),
+        )
+
     return Deck(
-        x=jnp.swapaxes(_rows(buffer.x, slot), 1, 2),
-        group=jnp.swapaxes(_rows(buffer.group, slot), 1, 2),
-        held=order.held,
+        support=pool(jnp.zeros_like(supported), supported, room, support),
+        query=pool(supported, order.held - supported, capacity - room, query),
     )
 
 
 def take_support(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
-    """The support draw of an iteration: up to `sizes.support` rows per class.
-
-    Each iteration starts where the support of the one before ended and wraps around, so that a
-    round sees its sample evenly.
-    """
-    supported, _ = _split(deck.held, sizes)
-    return _window(deck, iteration * supported, supported, sizes.support)
+    """The support draw of an iteration: up to `sizes.support` rows per class."""
+    return _window(deck.support, iteration, sizes.support)
 
 
 def take_query(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
-    """The query draw of an iteration: the rows after its support, disjoint from it."""
-    supported, queried = _split(deck.held, sizes)
-    return _window(deck, (iteration + 1) * supported, queried, sizes.query)
+    """The query draw of an iteration: up to `sizes.query` rows per class, in no support."""
+    return _window(deck.query, iteration, sizes.query)
 
 
-def _split(
-    held: Int[Array, "class"], sizes: Sizes
-) -> tuple[Int[Array, "class"], Int[Array, "class"]]:
-    """How many rows of each class the two draws get.
+def _window(pool: Pool, iteration: Iteration, size: int) -> Batch:
+    """Draw `iteration` of a pool; windows start at multiples of the golden section of it.
 
-    A class that is short shares what it has in proportion: half and half when both ask for the
-    same (D20).
+    So a round sees its rows evenly, and no window comes twice where rows are three times as many
+    as draws.
     """
-    support, query = sizes
-    supported = jnp.minimum(support, -(-held * support // (support + query)))
-    return supported, jnp.minimum(query, held - supported)
-
-
-def _window(
-    deck: Deck, first: Int[Array, "class"], filled: Int[Array, "class"], size: int
-) -> Batch:
-    start = first % _at_least_one(deck.held)[:, 0]
+    turns = (jnp.asarray(iteration, jnp.uint32) * jnp.uint32(GOLDEN)).astype(jnp.float32)
+    start = (turns / 2.0**32 * pool.held.astype(jnp.float32)).astype(jnp.int32)
 
     def cut(values: Array) -> Array:
         """(class, ..., place) to rows, classes one after another."""
@@ -199,16 +210,11 @@ def _window(
         ).T
 
     return Batch(
-        x=cut(deck.x),
+        x=cut(pool.x),
         y=jnp.repeat(jnp.arange(CLASSES, dtype=jnp.float32), size),
-        group=cut(deck.group),
-        weight=(jnp.arange(size) < filled[:, None]).astype(jnp.float32).reshape(-1),
+        group=cut(pool.group),
+        weight=(jnp.arange(size) < pool.drawn[:, None]).astype(jnp.float32).reshape(-1),
     )
-
-
-def _at_least_one(held: Int[Array, "class"]) -> Int[Array, "class 1"]:
-    """What places are counted modulo."""
-    return jnp.maximum(held, 1)[:, None]
 
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:

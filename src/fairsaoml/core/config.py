@@ -1,7 +1,7 @@
 """What learners' settings have in common; each learner adds its own in its own file."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from fairsaoml.core.problem import ProblemConfig, notions, scored
 from fairsaoml.core.settings import integer, number, one_of, optional, setting, yes_or_no
@@ -27,6 +27,7 @@ __all__ = [
 class LearnerConfig(ProblemConfig):
     """The problem that is posed, and what every learner can be told besides (D26)."""
 
+    gap: ClassVar[str] = "deployed"
     prior_discount: float = setting(
         0.7, number(0, 1), "memory of the class prior from task to task"
     )
@@ -39,6 +40,11 @@ class LearnerConfig(ProblemConfig):
 class DrawingConfig(LearnerConfig):
     """Settings of learners that take steps on draws of rows."""
 
+    gap: str = setting(  # type: ignore[misc]
+        "deployed",
+        one_of("deployed", "drawn"),
+        "smooth gaps of decisions as deployed, or of the model's output on rows as drawn (Eq. 1)",
+    )
     meta_iterations: int = setting(20, integer(1), "gradient samples taken from each round")
     support: int = setting(100, integer(1), "rows per class of a support draw")
     capacity: int = setting(1000, integer(2), "rows per class an interval's sample holds")

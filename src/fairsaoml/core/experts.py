@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml.core import buffers, intervals, weights
+from fairsaoml.core import buffers, doubling_cover, intervals, weights
 from fairsaoml.core.buffers import Buffer, Deck, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
 from fairsaoml.core.types import Batch, Key, Schema
@@ -29,6 +29,7 @@ __all__ = [
     "draw",
     "draw_round",
     "mixture",
+    "promote",
     "put",
     "roll_call",
     "room_for",
@@ -41,7 +42,6 @@ __all__ = [
 ]
 
 FIRST_LEVELS = 8  # storage when the horizon is unknown; doubled when full
-CREDIT_CLIP = 1.0  # AdaNormalHedge wants differences in [-1, 1] (D11)
 
 Tree = TypeVar("Tree")
 
@@ -61,6 +61,7 @@ class Roll(NamedTuple):
     awake: Bool[Array, "level"]
     present_count: Int[Array, ""]
     awake_count: Int[Array, ""]
+    promoted: Bool[Array, "level"]  # who takes over the expert of the level below
 
 
 class Draws(NamedTuple):
@@ -93,13 +94,34 @@ def samples_of(config: DrawingConfig, schema: Schema, levels: int) -> Buffer:
     return spread(buffers.empty(config.capacity, features, attributes), levels)
 
 
-def roll_call(config: IntervalConfig, round: Int[Array, ""], levels: int) -> Roll:
-    """Who is there at a round: all levels of a known horizon, or those that have joined (D16)."""
+def roll_call(
+    config: IntervalConfig, round: Int[Array, ""], levels: int, cover: str = "agc"
+) -> Roll:
+    """Who is there at a round: all levels of a known horizon, or those that have joined (D16).
+
+    The covers are those of `core.intervals` (agc) and `core.doubling_cover`, where levels join
+    whether the horizon is known or not, and `dynamic`: an interval without an end starts in every
+    round, at level 0. Where a block of level k would start, the expert of the level below moves up
+    to it, and the one it finds there is given up: of all starts, about log t are kept.
+    """
     length = jnp.asarray(intervals.lengths(levels, config.base), jnp.int32)
-    known = config.horizon is not None
-    present = jnp.ones(levels, bool) if known else intervals.is_present(round, length)
-    awake = present & intervals.is_start(round, length)
-    return Roll(present=present, awake=awake, present_count=present.sum(), awake_count=awake.sum())
+    everyone = config.horizon is not None and cover == "agc"
+    of = doubling_cover if cover == "doubling" else intervals
+    present = jnp.ones(levels, bool) if everyone else of.is_present(round, length)
+    starting = present & of.is_start(round, length)
+    fresh = starting & (length == 1) if cover == "dynamic" else starting
+    return Roll(
+        present=present,
+        awake=fresh,
+        present_count=present.sum(),
+        awake_count=fresh.sum(),
+        promoted=starting & ~fresh,
+    )
+
+
+def promote(tree: Tree, promoted: Bool[Array, "level"]) -> Tree:
+    """What belongs to the level below, where an expert moves up."""
+    return jax.vmap(choose)(promoted, jax.tree.map(lambda leaf: jnp.roll(leaf, 1, 0), tree), tree)
 
 
 def wake(bank: Bank, pair: Any, awake: Bool[Array, "level"], *, reset: bool) -> Bank:
@@ -139,9 +161,12 @@ def combine(combiner: str, bank: Bank, present: Bool[Array, "level"]) -> Float[A
     return weights.ada_normal_hedge(bank.regret, bank.abs_regret, present, printed=printed)
 
 
-def credited(bank: Bank, won: Float[Array, "level"], present: Bool[Array, "level"]) -> Bank:
-    """R <- R + r, C <- C + |r|, r clipped; the absent stay without credit (D16)."""
-    won = jnp.where(present, jnp.clip(won, -CREDIT_CLIP, CREDIT_CLIP), 0.0)
+def credited(
+    bank: Bank, won: Float[Array, "level"], present: Bool[Array, "level"], most: float | None
+) -> Bank:
+    """R <- R + r, C <- C + |r|, r of size `most` at most; the absent stay without credit (D16)."""
+    clipped = won if most is None else jnp.clip(won, -most, most)
+    won = jnp.where(present, clipped, 0.0)
     return bank._replace(regret=bank.regret + won, abs_regret=bank.abs_regret + jnp.abs(won))
 
 

@@ -84,13 +84,13 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         return scores(state, x) - prior.threshold(state.prior, problem.decision)
 
     def adapt(state: Wrapped, support: Batch) -> Wrapped:
-        deployed = prior.deployed(state.prior, problem.decision)
+        deployed = prior.deployed(state.prior, problem.decision, config.gap)
         learned = method.adapt(state.round + 1, state.learned, support, deployed)
         return state._replace(learned=learned)
 
     def step(key: Key, round: Round, old: Wrapped, batch: Batch) -> tuple[Wrapped, RoundInfo]:
         seen = prior.observe(old.prior, batch, config.prior_discount)
-        deployed = prior.deployed(seen, problem.decision)
+        deployed = prior.deployed(seen, problem.decision, config.gap)
         update = method.step(key, round, old.learned, batch, deployed)
         has_rows = batch.weight.sum() > 0
         finite = all_finite((update, seen))

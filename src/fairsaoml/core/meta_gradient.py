@@ -87,8 +87,8 @@ def as_constant(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
 
 
 def at_meta(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
-    """A sleeper's rows and price, at the meta theta."""
-    return turn.slope(pair._replace(primal=meta.primal))
+    """A sleeper's rows and price, at the meta theta; its violations at its own (Eq. 15)."""
+    return turn.slope(pair._replace(primal=meta.primal))[0], turn.on_query(pair)[1]
 
 
 def at_own(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:

@@ -33,12 +33,14 @@ class Steps(NamedTuple):
     primal: Scalar | float
     dual: Scalar | float
     damping: Scalar | float  # pulls the dual towards zero, so that it cannot grow without end
+    bound: Scalar | float | None = None  # a longer gradient of theta is shortened to this
+    floor: Scalar | float = 0.0  # of the dual
 
 
-def start(problem: Problem, key: Key) -> PrimalDual:
-    """The pair before any row: the model's own start, and no price on unfairness."""
+def start(problem: Problem, key: Key, dual: float = 0.0) -> PrimalDual:
+    """The pair before any row: the model's own start, and lambda_0, by default no price."""
     return PrimalDual(
-        primal=problem.model.init(key), dual=jnp.zeros(len(problem.constraints), jnp.float32)
+        primal=problem.model.init(key), dual=jnp.full(len(problem.constraints), dual, jnp.float32)
     )
 
 
@@ -47,7 +49,7 @@ def evaluate(
 ) -> tuple[Scalar, Float[Array, "constraint"]]:
     """Loss f and violations g of a model on a draw."""
     logits = problem.model.scores(primal, batch.x)
-    restored = restore(batch, deployed.rate)
+    restored = batch if deployed.rate is None else restore(batch, deployed.rate)
     violation = [c.violation(logits + deployed.shift, restored) for c in problem.constraints]
     return problem.loss(logits, batch), jnp.stack(violation) if violation else jnp.zeros(0)
 
@@ -77,12 +79,12 @@ def primal_dual_step(
     steps: Steps,
     radius: float | None = None,
 ) -> PrimalDual:
-    """theta down the Lagrangian, then lambda up it at the new theta, clipped at 0 (Eq. 11, 12)."""
-    primal = move(pair.primal, descent(problem, pair, batch, deployed), steps.primal)
-    primal = project(primal, radius)
+    """theta down the Lagrangian, then lambda up it at the new theta (Eq. 11, 12)."""
+    gradient = project(descent(problem, pair, batch, deployed), steps.bound)
+    primal = project(move(pair.primal, gradient, steps.primal), radius)
     violation = evaluate(problem, primal, batch, deployed)[1]
     dual = pair.dual + steps.dual * (violation - steps.damping * pair.dual)
-    return PrimalDual(primal=primal, dual=jnp.maximum(dual, 0.0))
+    return PrimalDual(primal=primal, dual=jnp.maximum(dual, steps.floor))
 
 
 def run_base_learner(
@@ -111,8 +113,8 @@ def move(primal: Params, gradient: Params, step: Scalar | float) -> Params:
     return jax.tree.map(lambda value, slope: value - step * slope, primal, gradient)
 
 
-def project(primal: Params, radius: float | None) -> Params:
-    """The nearest point of the l2 ball, for the parameter vector as a whole (D9).
+def project(primal: Params, radius: Scalar | float | None) -> Params:
+    """The nearest point of the l2 ball, for the parameter vector as a whole (D9); None: the same.
 
     >>> project({"weight": jnp.array([3.0, 4.0])}, 1.0)["weight"].tolist()
     [0.6000000238418579, 0.800000011920929]

@@ -28,7 +28,7 @@ class Prior(NamedTuple):
 class Deployed(NamedTuple):
     """What the constraint must know of the decision: base rate, and logit minus threshold."""
 
-    rate: Float[Array, ""]
+    rate: Float[Array, ""] | None  # None: rows count as they were drawn
     shift: Float[Array, ""]
 
 
@@ -73,8 +73,10 @@ def threshold(prior: Prior, decision: str | float) -> Float[Array, ""]:
     return jnp.log(share) - jnp.log1p(-share)
 
 
-def deployed(prior: Prior, decision: str | float) -> Deployed:
-    """The view of the decision that the constraints take."""
+def deployed(prior: Prior, decision: str | float, gap: str = "deployed") -> Deployed:
+    """The view of the decision that the constraints take; `gap="drawn"` is that of Eq. 1."""
+    if gap == "drawn":
+        return Deployed(rate=None, shift=jnp.zeros(()))
     shift = log_odds(prior) - threshold(prior, decision)
     return Deployed(rate=base_rate(prior), shift=shift)
 

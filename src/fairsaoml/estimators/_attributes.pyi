@@ -57,6 +57,8 @@ class IntervalConfig(LearnerConfig):
     """number of rounds, if it is known"""
 
 class DrawingConfig(LearnerConfig):
+    gap: str
+    """smooth gaps of decisions as deployed, or of the model's output on rows as drawn (Eq. 1)"""
     meta_iterations: int
     """gradient samples taken from each round"""
     support: int
@@ -83,10 +85,28 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     """eta as set, or S / G (D8)"""
     meta_gradient: str
     """which theta it is taken at (D3)"""
+    gradient_bound: float | None
+    """G: a longer gradient of theta is shortened to it"""
+    start: str
+    """theta_0: the model's start, or 0, the ball's centre"""
+    initial_dual: float
+    """lambda_0"""
+    inner_dual: str
+    """an expert's dual: at 0 or above, or as Eq. 12 says"""
+    meta_start: str
+    """an iteration goes on from the current pair, or from the last round's (Eq. 11, 14)"""
+    cover: str
+    """intervals: blocks from round 1, blocks from round base^k, or one from every round on"""
     combiner: str
     """how credit becomes weights"""
     credit: str
     """R and C of a waking expert"""
+    credit_rows: str
+    """rows that experts are credited on"""
+    credit_dual: str
+    """lambda in an expert's credit: the meta one, or its own"""
+    credit_bound: float | None
+    """largest credit of a round; the weights want 1"""
 
 class MetaLeaderConfig(DrawingConfig):
     capacity: int

@@ -22,6 +22,7 @@ from fairsaoml.core.config import (
     integer,
     number,
     one_of,
+    optional,
     setting,
 )
 from fairsaoml.core.experts import Bank, Roll, put
@@ -51,12 +52,41 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     meta_gradient: str = setting(
         "exact", one_of("exact", "first-order", "stale"), "which theta it is taken at (D3)"
     )
+    gradient_bound: float | None = setting(
+        10.0, optional(number(1e-6)), "G: a longer gradient of theta is shortened to it"
+    )
+    start: str = setting(
+        "model", one_of("model", "centre"), "theta_0: the model's start, or 0, the ball's centre"
+    )
+    initial_dual: float = setting(0.0, number(0), "lambda_0")
+    inner_dual: str = setting(
+        "clipped", one_of("clipped", "free"), "an expert's dual: at 0 or above, or as Eq. 12 says"
+    )
+    meta_start: str = setting(
+        "current",
+        one_of("current", "previous"),
+        "an iteration goes on from the current pair, or from the last round's (Eq. 11, 14)",
+    )
+    cover: str = setting(
+        "agc",
+        one_of("agc", "doubling", "dynamic"),
+        "intervals: blocks from round 1, blocks from round base^k, or one from every round on",
+    )
     combiner: str = setting(
         "ada-normal-hedge",
         one_of("ada-normal-hedge", "luo-schapire", "uniform"),
         "how credit becomes weights",
     )
     credit: str = setting("inherit", one_of("inherit", "reset"), "R and C of a waking expert")
+    credit_rows: str = setting(
+        "query", one_of("query", "support"), "rows that experts are credited on"
+    )
+    credit_dual: str = setting(
+        "meta", one_of("meta", "own"), "lambda in an expert's credit: the meta one, or its own"
+    )
+    credit_bound: float | None = setting(
+        1.0, optional(number(1e-6)), "largest credit of a round; the weights want 1"
+    )
 
 
 class State(NamedTuple):
@@ -80,7 +110,9 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
     """The learner of Algorithm 1."""
 
     def init(key: Key) -> State:
-        meta, levels = start(problem, key), experts.storage(config)
+        meta, levels = start(problem, key, config.initial_dual), experts.storage(config)
+        if config.start == "centre":
+            meta = meta._replace(primal=jax.tree.map(jnp.zeros_like, meta.primal))
         return State(
             meta=meta,
             bank=experts.bank_of(meta, levels),
@@ -97,9 +129,12 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         key: Key, round: Int[Array, ""], old: State, batch: Batch, deployed: Deployed
     ) -> Update:
         levels = old.bank.regret.shape[0]
-        roll = experts.roll_call(config, round, levels)  # line 5
+        roll = experts.roll_call(config, round, levels, config.cover)  # line 5
         state = old._replace(longest_row=jnp.maximum(old.longest_row, longest(batch)))
-        reset = config.credit == "reset"
+        if config.cover == "dynamic":
+            kept = experts.promote((state.bank, state.samples), roll.promoted)
+            state = state._replace(bank=kept[0], samples=kept[1])
+        reset = config.credit == "reset" or config.cover == "dynamic"  # whose experts moved up
         bank = experts.wake(state.bank, state.meta, roll.awake, reset=reset)  # lines 6-11
         terms = Terms(
             weights=experts.combine(config.combiner, bank, roll.present),  # lines 12-14
@@ -127,7 +162,7 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
 
     def grow(state: State, round: int) -> State:
         levels = state.bank.regret.shape[0]
-        room = experts.room_for(config, round, levels)
+        room = experts.room_for(config, round + (config.cover == "doubling"), levels)
         if room == levels:
             return state
         samples = experts.widen_samples(state.samples, room)
@@ -157,14 +192,21 @@ def longest(batch: Batch) -> Float[Array, ""]:
 def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels: int) -> Steps:
     """eta_{t,I}: falls with the root of the interval's length, base^k (line 7, D8)."""
     root = jnp.sqrt(jnp.asarray(intervals.lengths(levels, config.base), jnp.float32))
-    undamped = jnp.zeros(levels)
     if config.steps == "scaled":
         primal, dual = config.inner_primal_step / root, config.inner_dual_step / root
-        return Steps(primal=primal, dual=dual, damping=undamped)
-    radius = (1 + 2 * config.tolerance) ** 0.5 - 1  # S
-    bound = jnp.maximum(len(problem.schema.features) ** 0.5 + radius, state.longest_row)  # G
-    eta = radius / (bound * root)
-    return Steps(primal=eta, dual=eta, damping=undamped)
+    else:
+        radius = (1 + 2 * config.tolerance) ** 0.5 - 1  # S
+        bound = jnp.maximum(len(problem.schema.features) ** 0.5 + radius, state.longest_row)  # G
+        primal = dual = radius / (bound * root)
+    # Departs from Eq. 12, which does not clip.
+    floor = 0.0 if config.inner_dual == "clipped" else -jnp.inf
+    return Steps(
+        primal=primal,
+        dual=dual,
+        damping=jnp.zeros(levels),
+        bound=None if config.gradient_bound is None else jnp.full(levels, config.gradient_bound),
+        floor=jnp.full(levels, floor),
+    )
 
 
 def learn(
@@ -182,9 +224,12 @@ def learn(
     program serves any number of them. The numbers must come from the round alone.
     """
     meta_gradient = META_GRADIENTS[config.meta_gradient]
+    previous = meta
 
     def iterate(carry: tuple, iteration: Int[Array, ""]) -> tuple:
         meta, pairs = carry
+        if config.meta_start == "previous":
+            meta = previous
 
         def turn(level: Int[Array, ""] | int) -> Turn:
             expert = experts.at((decks, terms.weights, terms.inner), level)
@@ -222,6 +267,7 @@ def meta_step(
     """Projected descent of theta, clipped ascent of lambda on the augmented L_t (Eq. 13 to 15)."""
     damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
     ascent = terms.weights @ (violation - damping * duals)
+    gradient = project(gradient, config.gradient_bound)
     return PrimalDual(
         primal=project(move(meta.primal, gradient, config.meta_primal_step), config.radius),
         dual=jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0),
@@ -237,22 +283,23 @@ def credit(
     terms: Terms,
     present: Bool[Array, "level"],
 ) -> tuple[Bank, Float[Array, "constraint"]]:
-    """R += F(meta) - F(expert), C += its size, on a fresh query draw (D11).
+    """R += F(meta) - F(expert), C += its size (lines 26, 27).
 
-    Departs from lines 26 and 27: lambda is the meta one in both terms, so that an expert is not
-    credited for a low price. The violations of the meta pair come beside.
+    Departs there (D11): on a draw of rows that no expert has adapted to; lambda is the meta one in
+    both terms, so that an expert is not credited for a low price; and of bounded size. The
+    violations of the meta pair come beside.
     """
+    take = buffers.take_query if config.credit_rows == "query" else buffers.take_support
+    rows = jax.vmap(lambda deck: take(deck, config.meta_iterations, sizes(config)))(decks)
 
-    def query_of(deck: Deck) -> Batch:
-        return buffers.take_query(deck, config.meta_iterations, sizes(config))
+    def cost(pair: PrimalDual, rows: Batch) -> tuple[Float[Array, ""], Array]:
+        return lagrangian(problem, pair, rows, terms.deployed)
 
-    query = jax.vmap(query_of)(decks)
-
-    def cost(primal: Params, rows: Batch) -> tuple[Float[Array, ""], Array]:
-        return lagrangian(problem, PrimalDual(primal, meta.dual), rows, terms.deployed)
-
-    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta.primal, query)
-    of_expert, _ = jax.vmap(cost)(bank.pair.primal, query)
+    duals = bank.pair.dual
+    if config.credit_dual == "meta":
+        duals = jnp.broadcast_to(meta.dual, duals.shape)
+    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta, rows)
+    of_expert, _ = jax.vmap(cost)(bank.pair._replace(dual=duals), rows)
     # Same sign as evaluate.regret: positive means the expert won.
-    bank = experts.credited(bank, of_meta - of_expert, present)
+    bank = experts.credited(bank, of_meta - of_expert, present, config.credit_bound)
     return bank, terms.weights @ violation

@@ -21,6 +21,7 @@ def run_regret(
     *,
     windows: str | None = None,
     adapted: bool = False,
+    every_round: bool = False,
     comparator: bool = True,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def run_regret(
         folder: the run's.
         windows: lengths such as "1,4,16", or "all"; None: powers of two, and all rounds.
         adapted: measure the scores after a few labels of each round.
+        every_round: the best fair model is fair in every round of its window, not only over it.
         comparator: solve for the best fixed models; without, only violations are measured.
         on_progress: called with the windows solved so far and their number.
 
@@ -82,5 +84,6 @@ def run_regret(
         windows=lengths,
         shared=not stream.seeded,
         adapted=adapted,
+        every_round=every_round,
         on_progress=on_progress,
     )

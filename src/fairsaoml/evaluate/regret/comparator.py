@@ -4,6 +4,8 @@ On window [s, e], for the linear model and gaps of logits,
 
     min_theta  sum_t f_t(theta)   s.t.  sum_t g_ti(theta) <= 0 for every i,   |theta| <= radius,
 
+or, with `Rounds.every_round`, g_ti(theta) <= 0 for every t and i: the paper's Theta;
+
 f_t the mean logistic loss over all rows of round t, g_ti = |a_ti . theta| - tolerance. This is a
 convex program, and it is solved as one: proximal Newton steps whose quadratic programs hold the
 constraints exactly (`quadratic`), all windows of a length together. Every answer carries a proof:
@@ -58,11 +60,20 @@ class Rounds(NamedTuple):
     first: Ints  # (round + 1,): where each round's rows begin, and the end
     terms: Floats  # (round, constraint, parameter): a, zero where the gap is unknown
     allowed: Floats  # (round, constraint): the tolerance, 0 where the gap is unknown
+    every_round: bool = False  # fair in each round of a window, not only over it
 
     @property
     def number(self) -> int:
         """How many rounds there are."""
         return len(self.first) - 1
+
+    def limits(self, start: int, length: int) -> tuple[Floats, Floats]:
+        """The constraints of a window: terms to be summed, and the most that each sum may be."""
+        window = slice(start, start + length)
+        terms, allowed = self.terms[window], self.allowed[window]
+        if self.every_round:  # each round's gap is a constraint of its own
+            return terms.reshape(1, -1, terms.shape[2]), allowed.reshape(-1)
+        return terms, allowed.sum(axis=0)
 
 
 class Comparators(NamedTuple):
@@ -247,8 +258,7 @@ def _solved(
     tolerance: float,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Point, loss, bound and violation of some windows of one length."""
-    terms = np.stack([rounds.terms[s : s + length] for s in starts])
-    allowed = np.stack([rounds.allowed[s : s + length].sum(axis=0) for s in starts])
+    terms, allowed = map(np.stack, zip(*(rounds.limits(s, length) for s in starts), strict=True))
     rows = rounds.first[starts + length] - rounds.first[starts]
     own = rows < FEW_ROWS * rounds.x.shape[1]
     goal = tolerance * length
@@ -429,8 +439,8 @@ def _guess(
     right = np.searchsorted(near.start, starts + max(length - near.length, 0)).clip(0, last)
     points = (near.point[left] + near.point[right]) / 2
     for w, s in enumerate(starts):
-        reach = np.abs(rounds.terms[s : s + length] @ points[w]).sum(axis=0)
-        most = rounds.allowed[s : s + length].sum(axis=0)
+        terms, most = rounds.limits(s, length)
+        reach = np.abs(terms @ points[w]).sum(axis=0)
         over = np.max(reach / np.maximum(most, np.finfo(float).tiny), initial=1.0)
         points[w] /= over
     if radius is not None:

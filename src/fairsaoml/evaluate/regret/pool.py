@@ -77,15 +77,18 @@ def fit_pool(
     )
 
 
-def best_of_pool(pool: Pool, length: int, *, fair: bool) -> Comparators:
-    """The best model of the pool for every window of a length.
+def best_of_pool(pool: Pool, length: int, *, fair: bool, every_round: bool = False) -> Comparators:
+    """The best model of the pool for every window of a length; fair over it, or in every round.
 
-    >>> pool = Pool(np.array([[1.0, 1.0], [0.0, 3.0]]), np.array([[[-1.0], [-1.0]], [[2.0], [-1]]]))
+    >>> pool = Pool(np.array([[1.0, 1.0], [0.0, 1.5]]), np.array([[[-1.0], [-1.0]], [[0.5], [-1]]]))
     >>> [best_of_pool(pool, 1, fair=fair).loss.tolist() for fair in (False, True)]
     [[0.0, 1.0], [1.0, 1.0]]
+    >>> [best_of_pool(pool, 2, fair=True, every_round=every).loss[0] for every in (False, True)]
+    [np.float64(1.5), np.float64(2.0)]
     """
     loss, violation = (_window_sums(values, length) for values in pool)
-    allowed = (violation <= 0).all(axis=2) if fair else np.ones(loss.shape, bool)
+    unfair = _window_sums(np.maximum(pool.violation, 0.0), length) if every_round else violation
+    allowed = (unfair <= 0).all(axis=2) if fair else np.ones(loss.shape, bool)
     chosen = np.where(allowed, loss, np.inf).argmin(axis=0)  # (window,)
     every = np.arange(loss.shape[1])
     return Comparators(

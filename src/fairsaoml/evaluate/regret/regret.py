@@ -159,6 +159,7 @@ def regret(
     windows: Sequence[int],
     shared: bool,
     adapted: bool = False,
+    every_round: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Regrets and violations of a run's seeds, by window length; plain data.
@@ -166,7 +167,8 @@ def regret(
     `passes` gives the tasks of a seed, `shared` says that they are the same for all. `adapted`
     compares the adapted figures, on the rows held out. Departs from Eq. 4 there: the comparator is
     a fixed model and does not adapt; G_t of a comparator is the learner's own affair and makes
-    the problem one that cannot be solved.
+    the problem one that cannot be solved. A comparator is fair over its window, or with
+    `every_round` in each of its rounds, as Theta is in the paper.
     """
     rounds = len(series[0].loss)
     lengths = sorted({*windows, rounds})
@@ -177,7 +179,7 @@ def regret(
             continue
         tasks = list(passes(seed))[:rounds]
         scored = _held_out(tasks, seed) if adapted else None
-        solvers.append(_Solver(tasks, problem, config, scored, lengths))
+        solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round))
     total = len({id(solver) for solver in solvers}) * sum(rounds - n + 1 for n in lengths)
     done, entries = 0, {}
     for length in lengths:
@@ -204,7 +206,7 @@ def regret(
         "rounds": rounds,
         "seeds": list(seeds),
         "constraints": [c.name for c in problem.constraints],
-        "comparator": _said(solvers, config),
+        "comparator": _said(solvers, config) | {"every_round": every_round},
         "windows": [entries[length] for length in windows],
         "static": {key: entries[rounds][key] for key in ("fair_regret", "regret", "violation")},
     }
@@ -225,14 +227,17 @@ class _Solver:
         config: Mapping[str, Any],
         scored: Sequence[NDArray[np.bool_]] | None,
         lengths: Sequence[int],
+        every_round: bool,
     ) -> None:
+        self._every_round = every_round
         self.linear = config["model"] == "logistic"
         self.convex = self.linear and (config["score"] == "logit" or not problem.constraints)
         self.solved: dict[int, _Solved] = {}
         self._radius = config["radius"]
         self._last: _Solved | None = None
         if self.linear:
-            self._rounds = linear_rounds(tasks, problem, config, scored)
+            linear = linear_rounds(tasks, problem, config, scored)
+            self._rounds = linear._replace(every_round=every_round)
         if not self.convex:
             rates = [float(task.y.mean()) if len(task.y) else None for task in tasks]
             shift, threshold = deployment(rates, config)
@@ -246,7 +251,7 @@ class _Solver:
 
     def _best(self, length: int, *, fair: bool) -> Comparators:
         if not (self.convex or (self.linear and not fair)):
-            return best_of_pool(self.pool, length, fair=fair)
+            return best_of_pool(self.pool, length, fair=fair, every_round=self._every_round)
         near = None if self._last is None else (self._last.fair if fair else self._last.free)
         return best_models(self._rounds, length, radius=self._radius, fair=fair, near=near)
 
