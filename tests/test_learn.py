@@ -14,6 +14,7 @@ import pytest
 import tiny
 from fairsaoml import FairGLCClassifier, learn, load, registered, undo, write_report
 from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.estimators import river
 from fairsaoml.runs import runner
 from fairsaoml.runs.folder import locked, read_spec
 from fairsaoml.runs.learn import new_rows_of_the_table
@@ -353,3 +354,26 @@ def test_a_model_trained_in_python_saves_to_a_folder_that_learns_and_predicts(tm
 def new_file(folder, rows):
     rows.to_csv(folder / "new.csv", index=False)
     return folder / "new.csv"
+
+
+def test_a_river_model_saves_to_such_a_folder_and_what_has_no_rounds_says_so(command, tmp_path):
+    model = river.FairGLCClassifier(
+        model="logistic", seed=0, task_size=90, sensitive="sex", classes=("no", "yes")
+    )
+    with pytest.raises(RunError, match="has learned a task, got none"):
+        model.save_run(tmp_path / "run")
+    for row in applicants(0, 180).to_dict("records"):
+        model.learn_one({"pay": row["pay"], "sex": row["sex"]}, row["hired"])
+    model.save_run(tmp_path / "run", label="hired", task_rows=ROWS)
+    new = applicants(180, ROWS)
+    decided = [model.predict_one({"pay": pay}) for pay in new["pay"]]
+    assert load(tmp_path / "run").predict(new).tolist() == decided
+    said = command("report", tmp_path / "run")
+    assert said.code == 1
+    assert "give a model from Python new rows with `fairsaoml learn`" in said.err
+    assert command("learn", tmp_path / "run", new_file(tmp_path, new), "--quiet").code == 0
+    assert command("report", tmp_path / "run").code == 0
+    model.save(tmp_path / "model")
+    said = command("predict", tmp_path / "model", new_file(tmp_path, new))
+    assert said.code == 1
+    assert "`model.save_run(folder)`, which is for the commands" in said.err

@@ -12,6 +12,7 @@ from fairsaoml.evaluate.rule import MARKS, RULE
 
 __all__ = ["print_rows", "print_summary"]
 
+SHORT = 20  # letters of a column that is not wrapped
 ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 
 
@@ -71,8 +72,10 @@ def print_summary(summary: dict[str, Any]) -> None:
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     """Print a plain table."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in titles:
-        table.add_column(title, overflow="fold")  # a name that is cut short cannot be typed
+    for title, *cells in zip(titles, *rows, strict=True):
+        # A name that is cut short cannot be typed; what is long is wrapped rather than what is not.
+        short = max(map(len, [title, *cells])) <= SHORT
+        table.add_column(title, overflow="fold", no_wrap=short)
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)

@@ -4,14 +4,23 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import pyarrow as pa
+
+from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.settings import Settings, setting
 from fairsaoml.core.types import Schema
 from fairsaoml.estimators.classes import ANYTHING, Parameters
 from fairsaoml.estimators.coding import Groups, Scaling
+from fairsaoml.serve.export import write_run
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.saving import Saveable, Saved, part, saved_learner
+from fairsaoml.streams.table.columns import canonical
+from fairsaoml.streams.table.encoder import Encoder, Numeric
+from fairsaoml.streams.table.roles import Label
 
 __all__ = ["Adapter", "SharedSettings"]
 
@@ -61,6 +70,64 @@ class Adapter(Parameters, Saveable):
         online = OnlineLearner(schema, self._learner, settings, seed=seed)
         self._online, self._groups = online, groups
         return online
+
+    def save_run(
+        self,
+        path: str | PathLike,
+        *,
+        label: str = "label",
+        task_rows: int = 1000,
+        force: bool = False,
+    ) -> None:
+        """Write what was learned as a run's folder: for `fairsaoml predict`, `learn` and `serve`.
+
+        Its journal, and so its report, begins with the first round that is learned there.
+
+        Parameters
+        ----------
+        path
+            A new folder.
+        label
+            The label's column in the tables that are to come.
+        task_rows
+            Rows of a task, where `learn` cuts a table.
+        force
+            Whether a run in the folder is replaced.
+
+        Raises
+        ------
+        ConfigError
+            With `standardize=False`, as a run's columns are standardised; with spare features.
+        RunError
+            Where nothing was learned yet, or the folder holds a run or other files. scikit-learn's
+            classes raise NotFittedError for the former.
+        """
+        (classes, features), online = self._names(), self._online
+        if online is None or len(classes) < 2:
+            raise RunError("expected a model that has learned a task, got none; teach it first")
+        for name, needed in (("standardize", True), ("spare_features", 0)):
+            if getattr(self, name, needed) != needed:
+                raise ConfigError(f"{name} must be {needed} to save a run; got another")
+        negative, positive = canonical(pa.array(list(classes))).to_pylist()
+        columns = tuple(
+            Numeric(name=name, center=float(center), scale=float(scale))
+            for name, center, scale in zip(
+                features,
+                self._scaling.center,
+                self._scaling.scale,
+                strict=True,
+            )
+        )
+        encoder = Encoder(
+            columns=columns,
+            label=Label(column=label, positive=positive, negative=negative),
+            sensitive=self._groups.columns,
+        )
+        write_run(Path(path), online, encoder, task_rows=task_rows, force=force)
+
+    @abstractmethod
+    def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
+        """Return the labels, the positive one last, and the features."""
 
     def _saved(self) -> Saved:
         online = None if self._online is None else self._online._saved()

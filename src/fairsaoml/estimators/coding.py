@@ -137,6 +137,8 @@ def sensitive_table(sensitive_features: Any) -> Any:
 
     >>> sensitive_table(["f", "m"]).to_pydict()
     {'sensitive_feature_0': ['f', 'm']}
+    >>> sensitive_table([("f", "old"), ("m", "young")]).to_pydict()
+    {'sensitive_feature_0': ['f', 'm'], 'sensitive_feature_1': ['old', 'young']}
     """
     if sensitive_features is None:
         return None

@@ -373,6 +373,9 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     # Saving
 
+    def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
+        return self._known_classes(), [str(name) for name in self._slots]
+
     def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
         for name in (*self._slots, *(name for rows in self._waiting for name in rows.names)):
             if not isinstance(name, str | int):

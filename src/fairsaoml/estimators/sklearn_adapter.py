@@ -8,30 +8,23 @@ reaches the estimator through pipelines, searches and cross-validation without f
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pyarrow as pa
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.intervals import level_count
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import RoundInfo, Task
 from fairsaoml.estimators.adapter import Adapter, SharedSettings
 from fairsaoml.estimators.classes import ANYTHING
 from fairsaoml.estimators.coding import Scaling, sensitive_table
-from fairsaoml.serve.export import write_run
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
-from fairsaoml.streams.table.columns import canonical
-from fairsaoml.streams.table.encoder import Encoder, Numeric
-from fairsaoml.streams.table.roles import Label
 
 __all__ = ["OnlineClassifier"]
 
@@ -295,57 +288,9 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         super().save(path)
 
-    def save_run(
-        self,
-        path: str | PathLike,
-        *,
-        label: str = "label",
-        task_rows: int = MOST_ROWS,
-        force: bool = False,
-    ) -> None:
-        """Write what was learned as a run's folder: for `fairsaoml predict`, `learn` and `serve`.
-
-        Its journal, and so its report, begins with the first round that is learned there.
-
-        Parameters
-        ----------
-        path
-            A new folder.
-        label
-            The label's column in the tables that are to come.
-        task_rows
-            Rows of a task, where `learn` cuts a table.
-        force
-            Whether a run in the folder is replaced.
-
-        Raises
-        ------
-        NotFittedError
-            Before the first fit.
-        ConfigError
-            With `standardize=False`: a run's columns are standardised.
-        RunError
-            Where the folder holds a run or other files.
-        """
+    def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
         check_is_fitted(self)
-        if not self._checked("standardize"):
-            raise ConfigError("standardize must be True to save a run; got False")
-        negative, positive = canonical(pa.array(self.classes_.tolist())).to_pylist()
-        columns = tuple(
-            Numeric(name=name, center=float(center), scale=float(scale))
-            for name, center, scale in zip(
-                self._learned.schema.features,
-                self._scaling.center,
-                self._scaling.scale,
-                strict=True,
-            )
-        )
-        encoder = Encoder(
-            columns=columns,
-            label=Label(column=label, positive=positive, negative=negative),
-            sensitive=self._groups.columns,
-        )
-        write_run(Path(path), self._learned, encoder, task_rows=task_rows, force=force)
+        return self.classes_.tolist(), self._learned.schema.features
 
     def _parameters(self) -> dict[str, Any]:
         given = super()._parameters()

@@ -320,7 +320,9 @@ def _lines(path: Path) -> list[Line]:
     lines = tidy(read_rounds(path))
     if not lines:
         raise RunError(
-            f"expected at least one round in {path}, got none; let the run do a round first"
+            f"expected at least one round in {path}, got none; let the run do a round first, or "
+            "give a model from Python new rows with `fairsaoml learn`: they are scored before "
+            "they are learned"
         )
     for at, line in enumerate(lines, start=1):
         if not isinstance(line, dict) or not {"round", "seed", "domain", "counts"} <= line.keys():

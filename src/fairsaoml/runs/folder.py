@@ -163,6 +163,11 @@ def read_spec(folder: Path) -> dict[str, Any]:
         RunError: there is none, or it is not what was written.
     """
     if not (folder / SPEC).exists():
+        if (folder / "manifest.json").exists():
+            raise RunError(
+                f"expected a run in {folder}, found a model saved by `model.save`; write it with "
+                "`model.save_run(folder)`, which is for the commands"
+            )
         raise RunError(
             f"expected a run in {folder}, found no {SPEC}; start it with `fairsaoml run STREAM "
             f"--out {folder}`"

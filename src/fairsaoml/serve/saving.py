@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from fairsaoml.learners import registry
 from fairsaoml.runs.checkpoint import newest, save_checkpoint
 from fairsaoml.runs.folder import SPEC
 from fairsaoml.runs.spec import versions
+
+if TYPE_CHECKING:
+    from fairsaoml.serve.model import RunModel
 
 __all__ = ["Saveable", "Saved", "load", "part", "saved_learner"]
 
@@ -102,10 +105,11 @@ class Saveable(ABC):
         """Return the model of which `_saved` returned this."""
 
 
-def load(path: str | PathLike, *, seed: int | None = None) -> Any:
+def load(path: str | PathLike, *, seed: int | None = None) -> "RunModel | Saveable":
     """Return the model in a folder: of a run, or saved from Python by any class of this package.
 
-    A model saved by a class that has another name now is loaded by the class of its learner.
+    A model saved by a class that has another name now is loaded by the class of its learner. Where
+    you know which it is, `RunModel(path)` and `AODClassifier.load(path)` say so to a type checker.
 
     Parameters
     ----------
