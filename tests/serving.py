@@ -2,11 +2,13 @@
 
 import csv
 import json
+import queue
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing, contextmanager
 
 import httpx2
@@ -17,6 +19,7 @@ from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.serve.access import Access
 from fairsaoml.serve.app import App
+from fairsaoml.serve.server import serve
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.task_rules import TaskRules
 
@@ -89,11 +92,26 @@ class Client:
 @contextmanager
 def serving(folder, tokens=None, host="localhost", **changes):
     """A service on a folder, in this process."""
-    clock = changes.pop("clock", None)
-    service = Service(folder, rules(**changes), **({"clock": clock} if clock else {}))
+    also = {name: changes.pop(name) for name in ("clock", "webhook") if name in changes}
+    service = Service(folder, rules(**changes), **also)
     app = App(service, Access(tokens or {}))
     with TestClient(app.starlette, base_url=f"http://{host}") as client:
         yield Client(app, client)
+
+
+@contextmanager
+def listening(folder, **options):
+    """A service that listens on a port, in a thread of this process: its address."""
+    address, apps = queue.Queue(), queue.Queue()
+    told = {"port": 0, "on_ready": address.put, "beside": apps.put}
+    thread = threading.Thread(target=serve, args=[folder, rules()], kwargs={**told, **options})
+    thread.start()
+    app = apps.get(timeout=60)
+    try:
+        yield address.get()
+    finally:
+        app.stop()
+        thread.join()
 
 
 def copy_of(run_folder, to):

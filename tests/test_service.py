@@ -247,6 +247,8 @@ def test_old_rows_leave_and_the_store_stays_bounded(folder):
         client.app.service.tick()
         [(rows,)] = client.app.service.store.query("SELECT count(*) FROM rows")
         assert rows == 10
+        [(events,)] = client.app.service.store.query("SELECT count(*) FROM events")
+        assert events == 1
         assert len(client.get("/v1/rounds")[1]["rounds"]) == 3  # the journal stays
 
 

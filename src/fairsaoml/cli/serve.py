@@ -31,6 +31,9 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(help="For TLS, with --key.")] = None,
     key: Annotated[Path | None, typer.Option(help="The certificate's key.")] = None,
     webhook: Annotated[str | None, typer.Option(help="Alarms are posted to this URL.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="Begin a new model of rows as this JSON describes them.")
+    ] = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="A simulated world that changes twice.")
     ] = False,
@@ -69,6 +72,11 @@ def serve(
         serve_demo(rules, port=port, on_ready=ready)
         return
     assert folder is not None
+    if schema is not None:
+        from fairsaoml.serve.new_model import write_new
+
+        if not (folder / "spec.json").exists():  # else it was begun before
+            write_new(folder, schema, task_rows=rows)
     start(
         folder,
         rules,

@@ -88,6 +88,7 @@ class App:
         self.watchers = 0
         self.ending = False
         self.problem = ""  # why learning stopped
+        self.stop: Callable[[], None] = lambda: None  # ends whoever serves this
         self.starlette = Starlette(
             routes=[
                 Route(one.path, self._handler(one), methods=[one.method], name=one.path)

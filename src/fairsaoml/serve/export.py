@@ -20,7 +20,13 @@ NAME = "python"  # of the stream: rows that were passed in Python
 
 
 def write_run(
-    folder: Path, online: OnlineLearner, encoder: Encoder, *, task_rows: int, force: bool
+    folder: Path,
+    online: OnlineLearner,
+    encoder: Encoder,
+    *,
+    task_rows: int,
+    force: bool,
+    command: str = "model.save_run(folder)",
 ) -> None:
     """Write a learner and the coding of its rows as a run that can go on.
 
@@ -32,6 +38,7 @@ def write_run(
         encoder: how rows are read, label and groups included.
         task_rows: rows of a task that `learn` will cut.
         force: replace the run that the folder holds.
+        command: what wrote it.
 
     Raises:
         RunError: the folder cannot be used.
@@ -57,7 +64,7 @@ def write_run(
     content = {
         **spec.to_json(Setup.of(spec, stream, config)),
         "name": online.learner,
-        "command": "model.save_run(folder)",
+        "command": command,
         "save_predictions": False,
         "before": online.round,  # rounds that are not in the journal
     }

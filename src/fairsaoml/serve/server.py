@@ -34,6 +34,11 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
         self._app = app
+        app.stop = self.stop
+
+    def stop(self) -> None:
+        """End, as on SIGTERM."""
+        self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ from fairsaoml.serve.deciding import Answer, Deciding
 from fairsaoml.serve.labelling import Labelling
 from fairsaoml.serve.live import Live, LiveModel
 from fairsaoml.serve.online import MANY_ROWS
-from fairsaoml.serve.store import Store, to_text
+from fairsaoml.serve.store import FullDisk, Store, to_text
 from fairsaoml.serve.task_rules import TaskRules
 from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, Tasks
 from fairsaoml.serve.webhook import post
@@ -84,7 +84,7 @@ class Service:
             self.rounds_before: int = begun
             self.asked = Asked.of(read_spec(folder))
             schema = self.live.online.schema
-            self.alarms = Alarms(schema, self.asked, self.store.fact("alarms"))
+            self.alarms = self._known_alarms()
             removed = (self.store.fact("removed") or {"round": 0})["round"]
             if not begun + removed <= self.live.round <= begun + self.store.counts["rounds"]:
                 raise RunError(
@@ -175,27 +175,47 @@ class Service:
         seconds = time.perf_counter() - begun
         record = {**tidy({**learned.record, "seconds": seconds}), **about}  # times with all digits
         if before is None:  # else it was learned before a kill, and not saved
-            with self._lock, self.store.writing():
-                self.store.write(
-                    "UPDATE tasks SET record = ? WHERE number = ?", [to_text(record), task]
-                )
-                self.event("round", record)
-                when = {"round": learned.live.round, "at": closed_at}
-                self._raise(self.alarms.after_round(labelled, decided, when), when)
+            when = {"round": learned.live.round, "at": closed_at}
+            with self._lock:
+                alarms = self.alarms.after_round(labelled, decided, when)
+                try:
+                    with self.store.writing():
+                        self.store.write(
+                            "UPDATE tasks SET record = ? WHERE number = ?", [to_text(record), task]
+                        )
+                        self._record("round", [record])
+                        self._raise(alarms, when)
+                except FullDisk:  # the round will be learned again: so that it counts once
+                    self.alarms = self._known_alarms()
+                    raise
+            self._tell(alarms, when)
         self.models.save(learned.live)
         self.saved_round = learned.live.round
         self.live = learned.live  # whole, or not at all
         self.on_event()
         return True
 
+    def _known_alarms(self) -> Alarms:
+        """Return the alarms as they were committed last."""
+        return Alarms(self.live.online.schema, self.asked, self.store.fact("alarms"))
+
     def _raise(self, alarms: Sequence[Alarm], when: Mapping[str, Any]) -> None:
         """Record what began or ended, inside `writing`."""
         self.store.set_fact("alarms", self.alarms.state)
-        for alarm in alarms:
-            content = {**alarm._asdict(), **when}
-            self.event("alarm", content)
-            if self._webhook:
-                post(self._webhook, content)
+        self._record("alarm", [{**alarm._asdict(), **when} for alarm in alarms])
+
+    def _record(self, kind: str, contents: Sequence[Mapping[str, Any]]) -> None:
+        """Record events for whoever listens, inside `writing`."""
+        self.store.write_many(
+            "INSERT INTO events (kind, content) VALUES (?, ?)",
+            [(kind, to_text(content)) for content in contents],
+        )
+
+    def _tell(self, alarms: Sequence[Alarm], when: Mapping[str, Any]) -> None:
+        """Tell the webhook of alarms that are committed."""
+        if self._webhook is not None:
+            for alarm in alarms:
+                post(self._webhook, {**alarm._asdict(), **when})
 
     def _listen(self, now: float) -> None:
         """Look whether labels have stopped."""
@@ -206,13 +226,8 @@ class Service:
         if alarms:
             with self.store.writing():
                 self._raise(alarms, when)
+            self._tell(alarms, when)
             self.on_event()
-
-    def event(self, kind: str, content: Mapping[str, Any]) -> None:
-        """Record an event for whoever listens, inside `writing`."""
-        self.store.write(
-            "INSERT INTO events (kind, content) VALUES (?, ?)", [kind, to_text(content)]
-        )
 
     def _now(self) -> float:
         return max(float(self._clock()), self.tasks.at)

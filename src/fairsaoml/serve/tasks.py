@@ -270,6 +270,12 @@ class Tasks:
             gone = self.store.write(f"DELETE FROM rows WHERE {old}", values)
             if task is not None:
                 self.store.set_fact("removed", {"task": task, "round": round})
+            # Events are in the order of time as well.
+            self.store.write(
+                "DELETE FROM events WHERE number < (SELECT number FROM events WHERE "
+                "json_extract(content, '$.at') >= ? ORDER BY number LIMIT 1)",
+                [now - retain],
+            )
             if gone:
                 self.store.write("DELETE FROM tasks WHERE number <= ?", [end - ROUNDS_KEPT])
                 self._count(now, expired=waiting, waiting=-waiting, held=-waiting)
