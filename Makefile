@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo live browser reproduce test slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
+.PHONY: install demo live browser reproduce test slow slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -35,6 +35,9 @@ test: install lint
 
 slowest: install  ## all tests, and the twenty that took longest
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20
+
+slow: install  ## the tests that `make test` leaves out: the same laws for more learners
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 lint: install
 	$(BIN)/ruff check .

@@ -23,9 +23,12 @@ MODULES = (
     "memory",
     "competitors",
     "start",
+    "big_table",
     "fairlearn_refit",
+    "refit",
     "throughput",
     "service",
+    "size",
 )
 
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"  # around the table of a page

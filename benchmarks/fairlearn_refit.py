@@ -48,7 +48,7 @@ def of_peer(name: str, rows: Rows) -> Measured:
         f"{registry.DEFAULT}'s round against Fairlearn's {catalog.CATALOG[name].fixed['moment']} "
         f"refitted on {WINDOW} tasks",
         theirs_takes / ours_takes,
-        at_least(300),
+        at_least(500),
         f"{1e3 * ours_takes:.1f} ms against {theirs_takes:.1f} s; {rows.source}",
     )
 

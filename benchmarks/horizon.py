@@ -14,24 +14,26 @@ from fairsaoml.learners import registry
 
 __all__ = ["measure"]
 
-LEARNERS = ("fairsaoml", "aod")
+LEARNERS = ("fairsaoml-decoupled", "fairsaoml", "aod")
 EARLY, LATE = 64, 4096
 SLACK = 1.1
 BASE = 2
 
 
 def measure(full: bool) -> list[Measured]:
-    """Ours, which all have experts on intervals."""
+    """The default, whose memories are the same at all times, and two with experts on intervals."""
     rows = made_rows(SMALL, CYCLE)
     return [of_learner(learner, rows, turns=20 if full else 3) for learner in LEARNERS]
 
 
 def of_learner(learner: str, rows: Rows, turns: int) -> Measured:
     """Time that grows as the number of levels does is what is allowed."""
-    config = registry.configure(learner, {"horizon": None, "base": BASE})
+    known = registry.entry(learner).settings
+    unknown = {"horizon": None, "base": BASE}
+    config = registry.configure(learner, {name: unknown[name] for name in unknown if name in known})
     contenders = {str(last): cycle_of(learner, config, rows, last) for last in (EARLY, LATE)}
     early, late = taking_turns(contenders, turns=turns, warmup=1).values()
-    levels = [levels_needed(last, BASE) for last in (EARLY, LATE)]
+    levels = [levels_needed(last, BASE) if "base" in known else 1 for last in (EARLY, LATE)]
     return Measured(
         f"{learner}: round {LATE:,} against round {EARLY}, horizon unknown",
         late / early,

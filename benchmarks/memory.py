@@ -41,7 +41,7 @@ def of_learner(learner: str, rounds: int) -> list[Measured]:
         Measured(
             f"{learner}: resident memory {after}",
             late["resident"] / early["resident"],
-            at_most(1.1),
+            at_most(1.05),
             f"{late['resident'] / MEGA:.0f} MB against {early['resident'] / MEGA:.0f} MB",
         ),
         Measured(

@@ -18,11 +18,27 @@ from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Learner, Problem, RoundInfo
 from fairsaoml.learners.registry import Entry, registered
 
+QUICKLY_EAGER = ("fair-glc", "fair-aogd")
 EXAMPLE = Path(__file__).parent.parent / "examples" / "add_a_learner.py"
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", registered())
+def cases() -> list[Any]:
+    """Every check of every learner; compiling operation by operation takes up to a minute."""
+    return [
+        pytest.param(
+            name,
+            check,
+            id=f"{name}-{check.__name__}",
+            marks=pytest.mark.slow
+            if check is checks.check_eager_agrees and name not in QUICKLY_EAGER
+            else (),
+        )
+        for name in registered()
+        for check in CHECKS
+    ]
+
+
+@pytest.mark.parametrize(("name", "check"), cases())
 def test_every_learner_conforms(name: str, check: Callable[[Subject], None]) -> None:
     check(subject_of(name))
 

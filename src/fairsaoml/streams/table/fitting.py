@@ -149,9 +149,17 @@ def _area(scores: np.ndarray, target: np.ndarray) -> np.ndarray:
     >>> _area(np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([True, False])).tolist()
     [1.0, 0.5]
     """
-    from scipy.stats import rankdata  # takes longer to import than a service may take to start
-
-    ranks = rankdata(scores, axis=0)
+    ranks = np.apply_along_axis(_ranks, 0, scores)
     ones, zeros = target.sum(), (~target).sum()
     area = (ranks[target].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
     return np.maximum(area, 1 - area)
+
+
+def _ranks(scores: np.ndarray) -> np.ndarray:
+    """Ranks from 1, equal ones sharing theirs; SciPy's would take a second to import.
+
+    >>> _ranks(np.array([3.0, 1.0, 3.0])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[place]
