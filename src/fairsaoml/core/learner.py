@@ -133,11 +133,10 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
 def all_finite(tree: Any) -> Bool[Array, ""]:
     """Whether all numbers are finite; where not, a round teaches nothing: NaN never spreads."""
     floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    small = [leaf.ravel() for leaf in floats if leaf.size <= SMALL]
+    small = jnp.concatenate([jnp.zeros(1), *(f.ravel() for f in floats if f.size <= SMALL)])
     large = [leaf for leaf in floats if leaf.size > SMALL]
     # A sum is finite where its parts are: one pass each, and nothing to compare.
-    sums = [jnp.sum(leaf * 0.0) for leaf in [*large, jnp.concatenate(small or [jnp.zeros(1)])]]
-    return jnp.isfinite(jnp.stack(sums).sum())
+    return jnp.isfinite(jnp.stack([jnp.sum(leaf * 0.0) for leaf in [small, *large]]).sum())
 
 
 def pinned_rounds(
