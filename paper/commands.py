@@ -38,9 +38,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 @app.command("reproduce")
 def reproduce(
-    what: Annotated[
-        str, typer.Argument(help="all, figure-1, figure-3, runtime, ablation, base or bounds.")
-    ] = "all",
+    what: Annotated[str, typer.Argument(help="all, or an exhibit such as figure-3.")] = "all",
     out: Annotated[Path, typer.Option(help="Where runs, figures and tables go.")] = Path(
         "runs/paper"
     ),

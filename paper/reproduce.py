@@ -262,6 +262,7 @@ def _bounds(evaluation: Evaluation, exhibit: Exhibit) -> None:
 DRAW: dict[str, Callable[[Evaluation, Exhibit], None]] = {
     "figure-1": _cover,
     "figure-3": lambda evaluation, exhibit: _by_round(evaluation, exhibit, everyone=True),
+    "figure-3-printed": lambda evaluation, exhibit: _by_round(evaluation, exhibit, everyone=False),
     "ablation": lambda evaluation, exhibit: _by_round(evaluation, exhibit, everyone=False),
     "base": _base,
     "runtime": _runtime,

@@ -3,7 +3,9 @@
 docs/deviations.md names these tests, departure by departure.
 """
 
+import re
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fairsaoml.cli.settings import parse_settings
 from fairsaoml.core import buffers, experts, prior
 from fairsaoml.core.primal_dual import evaluate
 from fairsaoml.core.problem import make_problem
@@ -30,7 +33,7 @@ PRINTED: dict[str, Any] = {
     "tolerance": READING.epsilon,
     "radius": np.sqrt(1 + 2 * READING.epsilon) - 1,
     "steps": "paper",
-    "start": "centre",
+    "initial_primal": "centre",
     "initial_dual": READING.lambda_0,
     "inner_dual": "free",
     "gradient_bound": None,
@@ -216,7 +219,22 @@ def test_logits_on_rows_as_drawn_are_eq_1_as_printed(rate: float) -> None:
 
 
 def test_a_network_starts_at_the_centre_of_the_ball_if_asked() -> None:
-    config = FairSAOMLConfig(start="centre", initial_dual=0.3, hidden=(4,))
+    config = FairSAOMLConfig(initial_primal="centre", initial_dual=0.3, hidden=(4,))
     state = registry.build("fairsaoml", config, SCHEMA).init(jax.random.key(0))
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(state.learned.meta.primal))
     np.testing.assert_allclose(state.learned.meta.dual, [0.3])
+
+
+def test_every_departure_names_settings_and_tests_that_are_there() -> None:
+    here = Path(__file__).parent
+    text = (here.parent / "docs" / "deviations.md").read_text(encoding="utf-8")
+    of_learner = text[text.index("## `fairsaoml`\n") : text.index("## FairSAR")]
+    settings = re.findall(r"`(\w+=[\w.-]+)`", of_learner)
+    assert {"gap=drawn", "meta_start=previous", "credit_rows=support"} <= set(settings)
+    for one in settings:
+        registry.configure("fairsaoml", parse_settings([one]))
+    sources = "".join(path.read_text(encoding="utf-8") for path in here.glob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", text):
+        assert f"def {name}(" in sources, name
+    for file in re.findall(r"`(test_\w+\.py)`", text):
+        assert (here / file).exists(), file

@@ -322,8 +322,19 @@ def test_without_constraints_no_price_is_searched():
     assert set(space) == {"meta_iterations", "inner_steps", "inner_primal_step", "meta_primal_step"}
 
 
-def test_damping_reaches_zero_and_the_papers_hundred():
-    assert {0.0, 100.0} <= set(SPACES["dual_damping"].values)
+def test_no_damping_in_the_search_switches_a_constraint_off():
+    # A violation g settles at the price g / (delta (eta1 + eta2)).
+    steps = SPACES["meta_primal_step"].high + SPACES["meta_dual_step"].high
+    violation, price = 0.1, 0.75
+    assert all(violation >= price * delta * steps for delta in SPACES["dual_damping"].values)
+
+
+def test_everyone_who_knows_fairness_searches_its_notion_and_cbce_its_start():
+    for name in SEARCHED:
+        config = registry.configure(name)
+        space = space_for(config)
+        assert ("constraints" in space) == (config.constraints != "none")
+    assert space_for(registry.configure("cbce"))["start"].values == ("fresh", "average")
 
 
 # What it sees of a stream
@@ -393,7 +404,7 @@ def test_every_other_learner_can_be_built_from_numbers_that_come_later(name):
 
 def test_a_trial_scores_what_a_run_with_the_same_settings_scores():
     name = "fair-aogd"  # every number of its own is an argument of the program
-    tuned = spec(name, meta_iterations=2, model="logistic")
+    tuned = spec(name, meta_iterations=2, model="logistic", constraints="dp")
     settings = {key: value * 0.9 for key, value in tuned.default.items()}
     found = learner_objective(tuned, tuned.excerpts())(settings)
     of_learner = {key: value for key, value in tuned.settings.items() if key not in STREAM}

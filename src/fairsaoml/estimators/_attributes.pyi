@@ -87,7 +87,7 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     """which theta it is taken at (D3)"""
     gradient_bound: float | None
     """G: a longer gradient of theta is shortened to it"""
-    start: str
+    initial_primal: str
     """theta_0: the model's start, or 0, the ball's centre"""
     initial_dual: float
     """lambda_0"""
@@ -135,6 +135,8 @@ class FairFMLConfig(MetaLeaderConfig):
     """eta_dual: step of the meta lambda"""
     dual_damping: float
     """delta: keeps the dual from growing; too much switches fairness off"""
+    initial_dual: float
+    """lambda_0"""
 
 class FairAOGDConfig(DrawingConfig):
     domain_bound: float

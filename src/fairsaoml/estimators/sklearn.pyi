@@ -69,7 +69,7 @@ class FairSAOMLClassifier(ClassifierSettings, FairSAOMLConfig, OnlineClassifier)
         steps: str = "scaled",
         meta_gradient: str = "exact",
         gradient_bound: float | None = 10.0,
-        start: str = "model",
+        initial_primal: str = "model",
         initial_dual: float = 0.0,
         inner_dual: str = "clipped",
         meta_start: str = "current",
@@ -146,6 +146,7 @@ class FairFMLClassifier(ClassifierSettings, FairFMLConfig, OnlineClassifier):
         inner_dual_step: float = 0.1,
         meta_dual_step: float = 0.1,
         dual_damping: float = 0.001,
+        initial_dual: float = 0.0,
     ) -> None: ...
 
 class FairAOGDClassifier(ClassifierSettings, FairAOGDConfig, OnlineClassifier):

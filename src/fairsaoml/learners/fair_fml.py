@@ -37,6 +37,7 @@ class FairFMLConfig(MetaLeaderConfig):
     inner_dual_step: float = setting(0.1, number(0), "step of lambda in adaptation")
     meta_dual_step: float = setting(0.1, number(0), "eta_dual: step of the meta lambda")
     dual_damping: float = damping()
+    initial_dual: float = setting(0.0, number(0), "lambda_0")
 
 
 def fair_fml(problem: Problem, config: FairFMLConfig) -> Learner:
@@ -49,4 +50,4 @@ def fair_fml(problem: Problem, config: FairFMLConfig) -> Learner:
             damping=config.dual_damping * config.meta_dual_step,
         ),
     )
-    return meta_leader(problem, config, steps)
+    return meta_leader(problem, config, steps, config.initial_dual)

@@ -55,7 +55,7 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     gradient_bound: float | None = setting(
         10.0, optional(number(1e-6)), "G: a longer gradient of theta is shortened to it"
     )
-    start: str = setting(
+    initial_primal: str = setting(
         "model", one_of("model", "centre"), "theta_0: the model's start, or 0, the ball's centre"
     )
     initial_dual: float = setting(0.0, number(0), "lambda_0")
@@ -111,7 +111,7 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
 
     def init(key: Key) -> State:
         meta, levels = start(problem, key, config.initial_dual), experts.storage(config)
-        if config.start == "centre":
+        if config.initial_primal == "centre":
             meta = meta._replace(primal=jax.tree.map(jnp.zeros_like, meta.primal))
         return State(
             meta=meta,

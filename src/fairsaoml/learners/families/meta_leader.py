@@ -52,12 +52,14 @@ class State(NamedTuple):
     memory: TaskMemory
 
 
-def meta_leader(problem: Problem, config: MetaLeaderConfig, steps: MetaSteps) -> Learner:
+def meta_leader(
+    problem: Problem, config: MetaLeaderConfig, steps: MetaSteps, initial_dual: float = 0.0
+) -> Learner:
     """A learner that follows the leader of all tasks seen."""
 
     def init(key: Key) -> State:
         memory = task_memory.no_tasks(config.tasks_kept, config.capacity, problem.schema)
-        return State(meta=start(problem, key), memory=memory)
+        return State(meta=start(problem, key, initial_dual), memory=memory)
 
     def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
         meta = run_base_learner(
