@@ -87,9 +87,8 @@ SPACES: dict[str, Range] = {
 }
 
 # Read only where there are constraints.
-OF_FAIRNESS = frozenset(
-    "inner_dual_step meta_dual_step dual_damping initial_dual constraints tolerance".split()
-)
+OF_PRICES = ("inner_dual_step", "meta_dual_step", "dual_damping", "initial_dual")
+OF_FAIRNESS = frozenset({*OF_PRICES, "constraints", "tolerance"})
 
 
 def space_for(config: LearnerConfig, fixed: Container[str] = ()) -> dict[str, Range]:
