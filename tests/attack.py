@@ -37,7 +37,7 @@ from fairsaoml.core.errors import FairSAOMLError
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.learners.registry import configure, registered
 from fairsaoml.report.reading import read_run
-from fairsaoml.runs import runner
+from fairsaoml.runs import runner, saved
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.stream import encode_rows, stream_from_table
@@ -206,7 +206,7 @@ def without_numerics() -> Iterator[None]:
     like = {"total": jax.ShapeDtypeStruct((3,), np.float32)}
     with (
         patch.object(runner, "prequential", counting),
-        patch.object(runner, "states_like", lambda spec, setup: like),
+        patch.object(saved, "states_like", lambda spec, setup: like),
         patch.object(runner, "one_thread", lambda: None),
         patch.dict("os.environ", {runner.INTERVAL: "0"}),
     ):

@@ -20,7 +20,7 @@ import kill as killing
 import tiny
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.prequential import prequential
-from fairsaoml.runs import runner
+from fairsaoml.runs import runner, saved
 from fairsaoml.runs.journal import Journal, whole_rounds
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import Setup
@@ -59,8 +59,9 @@ def begun_after(played, monkeypatch):
         yield from rounds[after:]
 
     monkeypatch.setattr(runner, "prequential", again)
-    monkeypatch.setattr(runner, "Setup", SimpleNamespace(of=lambda spec, *_, **__: game))
-    monkeypatch.setattr(runner, "first_states", lambda learner, keys: rounds[0].state)
+    for module in (runner, saved):
+        monkeypatch.setattr(module, "Setup", SimpleNamespace(of=lambda spec, *_, **__: game))
+    monkeypatch.setattr(saved, "first_states", lambda learner, keys: rounds[0].state)
     monkeypatch.setenv(runner.INTERVAL, "0")
     return begun
 
@@ -265,7 +266,7 @@ def test_rounds_that_were_saved_and_then_lost_from_the_journal_are_played_again(
     lose_lines(tmp_path / "run", len(tiny.SEEDS))
     damage(tmp_path / "run")
     begun_after.clear()
-    with pytest.warns(UserWarning, match=rf"of the 3 rounds .* continuing after round {after}"):
+    with pytest.warns(UserWarning, match=rf"hold the 3 rounds .* continuing after round {after}"):
         resume(tmp_path / "run")
     assert begun_after == [after]
     assert content(tmp_path / "run") == untouched

@@ -256,7 +256,7 @@ def test_a_summary_counts_what_was_left_out_and_prints_it_beside_any_domain(caps
     print_summary(summary)
     print_rows(["[a]"], [["[/north]"]])
     said = capsys.readouterr().out
-    for words in ("[/north]", "on [s]", "in 2 of 3 rounds", "1 updates", "32 rows", "4 columns"):
+    for words in ("[/north]", "on [s]", "in 2 of 3 rounds", "1 update was", "32 rows", "4 columns"):
         assert words in said
 
 

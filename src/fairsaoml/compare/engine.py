@@ -12,7 +12,8 @@ from typing import NamedTuple
 from fairsaoml.core.errors import ConfigError, RunError, closest
 from fairsaoml.runs.events import Event, OnEvent, as_events
 from fairsaoml.runs.folder import is_finished, prepared
-from fairsaoml.runs.runner import Interrupted, load_spec, resume, run
+from fairsaoml.runs.runner import Interrupted, resume, run
+from fairsaoml.runs.saved import load_spec
 from fairsaoml.runs.spec import RunSpec, Setup
 
 __all__ = ["ENGINES", "Job", "run_all", "run_job"]

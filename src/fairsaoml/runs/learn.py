@@ -7,9 +7,7 @@ whatever comes next in the folder, however often it is killed; before that, noth
 The rows of a finished call are removed, but for those that wait.
 """
 
-import json
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,51 +15,45 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.files import (
-    make_folder,
-    open_regular,
-    read_json,
-    replacing,
-    seal_of,
-    sync_folder,
-    write_text,
-)
+from fairsaoml.files import make_folder, read_json, sync_folder
 from fairsaoml.runs.checkpoint import CURRENT, load_checkpoint, save_checkpoint
 from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SUMMARY, is_finished, locked, read_spec
 from fairsaoml.runs.journal import DIGEST, Journal, require_intact
+from fairsaoml.runs.learned import (
+    KEPT,
+    kept_table,
+    read_kept,
+    read_record,
+    undo_folder,
+    waiting_rows,
+    write_kept,
+    write_record,
+)
+from fairsaoml.runs.new_rows import find_new_rows
 from fairsaoml.runs.predictions import Predictions
-from fairsaoml.runs.runner import (
-    OnRound,
+from fairsaoml.runs.runner import OnRound, run_rounds, write_summary, writing
+from fairsaoml.runs.saved import (
     last_checkpoint,
     manifest_of,
     name_other_versions,
-    run_rounds,
     saved_setup,
     states_like,
-    write_summary,
-    writing,
 )
-from fairsaoml.runs.spec import RunSpec, stream_without_rows, table_path
+from fairsaoml.runs.spec import RunSpec, stream_without_rows
 from fairsaoml.streams.stream import Stream, checked
 from fairsaoml.streams.table.clock import Clock
-from fairsaoml.streams.table.columns import array, canonical
 from fairsaoml.streams.table.cutting import TaskRows, whole_tasks
-from fairsaoml.streams.table.digest import Fingerprint, known_beginning, unknown_from
 from fairsaoml.streams.table.encoder import Encoder
-from fairsaoml.streams.table.reading import Source, join, need, open_source
+from fairsaoml.streams.table.reading import join, open_source
 from fairsaoml.streams.table.stream import encoded_tasks
 
-__all__ = ["Learned", "finish", "learn", "new_rows_of_the_table", "undo"]
+__all__ = ["Learned", "finish", "learn", "undo"]
 
-RECORD, KEPT = "learned.json", "learned"
 LEARNING, DONE, UNDOING = "learning", "done", "undoing"
 
 
@@ -117,13 +109,13 @@ def learn(
         id = id or record["id"]
         given = open_source(source)
         number = len(record["calls"]) + 1
-        rows, fingerprint, ids = _new_rows(folder, saved, record, given, id)
+        rows, fingerprint, ids = find_new_rows(folder, saved, record, given, id)
         known = fingerprint["rows"] - rows.num_rows
         if not rows.num_rows:
             waiting = record["calls"][-1]["waiting"] if record["calls"] else 0
             summary = read_json(folder / SUMMARY) if is_finished(folder) else {}
             return Learned(known, known, 0, 0, waiting, summary)
-        rows = join([*_waiting(folder, number - 1), rows])
+        rows = join([*waiting_rows(folder, number - 1), rows])
         tasks, rest = whole_tasks(rows, saved["cut"])
         _require_readable(saved, [*tasks, *([TaskRows(rest, 0)] if rest.num_rows else [])])
         spec, setup = RunSpec.from_json(content), saved_setup(content, stream_without_rows(saved))
@@ -145,13 +137,13 @@ def learn(
         with writing(folder):
             make_folder(folder / KEPT)
             for part, values in ids.items():
-                _write_table(_kept(folder, "ids", part), pa.table({"id": values}))
-            _write_table(_kept(folder, "rows", number), rows)
+                write_kept(kept_table(folder, "ids", part), pa.table({"id": values}))
+            write_kept(kept_table(folder, "rows", number), rows)
             undo_to = folder / KEPT / f"undo-{number:04d}"
             about = manifest_of(content) | {DIGEST: begun.manifest.get(DIGEST)}
             save_checkpoint(undo_to, begun.round, begun.state, about)
             record |= {"id": id, "calls": [*record["calls"], call]}
-            _write_record(folder, record)  # from here on the rows are this run's
+            write_record(folder, record)  # from here on the rows are this run's
         summary = _finish_learning(folder, content, record, on_round)
         return Learned(
             rows=fingerprint["rows"],
@@ -172,101 +164,23 @@ def undo(folder: Path) -> dict[str, Any]:
     content = read_spec(folder)
     with locked(folder):
         record = _finished(folder, content)
-        if not record["calls"] or not _undo_folder(folder, record).exists():
+        if not record["calls"] or not undo_folder(folder, record).exists():
             raise RunError(
                 f"expected a call of `fairsaoml learn` to take back in {folder}, found none; only "
                 "the last one can be taken back"
             )
         with writing(folder):
             record["calls"][-1]["state"] = UNDOING
-            _write_record(folder, record)
+            write_record(folder, record)
         return _finish_undoing(folder, content, record)
 
 
 def finish(folder: Path, on_round: OnRound | None = None) -> None:
     """Finish a call that was killed, if there is one; the folder must not be locked."""
-    if any(call["state"] != DONE for call in _read_record(folder)["calls"]):
+    if any(call["state"] != DONE for call in read_record(folder)["calls"]):
         content = read_spec(folder)
         with locked(folder):
             _finished(folder, content, on_round)
-
-
-def new_rows_of_the_table(folder: Path) -> tuple[Path, int | None]:
-    """Return where a run's table is and how many rows it has that were never learned.
-
-    None where it does not begin with the rows that were. Raises DataError where it is gone.
-    """
-    saved = read_spec(folder)["stream"]
-    path, known = table_path(saved, folder), _fingerprints(saved, _read_record(folder))
-    rows = join(list(open_source(path).batches(list(saved["fingerprint"]["columns"]))))
-    begins = unknown_from(rows, known)
-    return path, rows.num_rows - begins if begins else None
-
-
-# What is new
-
-
-def _new_rows(
-    folder: Path, saved: Mapping[str, Any], record: Mapping[str, Any], given: Source, id: str | None
-) -> tuple[Any, dict[str, Any], dict[int, Any]]:
-    """The rows that were not learned before, the fingerprint of all, and ids to keep, by call."""
-    columns = list(saved["fingerprint"]["columns"])
-    wanted = list(dict.fromkeys([*columns, *([] if id is None else [id])]))
-    where = "the rows" if given.path is None else str(given.path)
-    need(wanted, given.columns, where)
-    tables = list(given.batches(wanted)) or [pa.table({name: pa.array([]) for name in wanted})]
-    rows = join(tables)
-    begins = unknown_from(rows.select(columns), _fingerprints(saved, record))
-    fingerprint = Fingerprint()
-    fingerprint.add(rows.select(columns))
-    if id is None:
-        return rows.slice(begins), fingerprint.to_json(), {}
-    calls, ids = len(record["calls"]), _ids(rows, id, where)
-    keep = {calls + 1: ids}
-    if record["id"] is None:
-        keep[0] = _own_ids(folder, saved, id)
-        known = pc.is_in(ids, value_set=keep[0])
-    else:
-        old = [array(_read_table(path)["id"]) for path in _kept_ids(folder, calls)]
-        known = pc.is_in(ids, value_set=pa.concat_arrays(old))
-    first = np.zeros(len(ids), bool)
-    first[np.unique(ids.to_numpy(zero_copy_only=False), return_index=True)[1]] = True
-    fresh = ~known.to_numpy(zero_copy_only=False) & first & (np.arange(len(ids)) >= begins)
-    return rows.filter(pa.array(fresh)).select(columns), fingerprint.to_json(), keep
-
-
-def _own_ids(folder: Path, saved: Mapping[str, Any], id: str) -> Any:
-    """The ids of the rows that the run began with, as far as its table still has them."""
-    own, columns = saved["fingerprint"], list(saved["fingerprint"]["columns"])
-    try:
-        opened = open_source(table_path(saved, folder)).first(own["rows"])
-        need([id], opened.columns, str(opened.path))
-        rows = join(list(opened.batches(list(dict.fromkeys([*columns, id])))))
-        if known_beginning([rows.select(columns)], [own])[0] == own["rows"]:
-            return _ids(rows, id, str(opened.path))
-        reason = "the table has changed"
-    except DataError as error:
-        reason = str(error)
-    warnings.warn(
-        f"the ids of the rows that the run began with are not known ({reason}): any of them that "
-        "come again are learned again",
-        stacklevel=4,
-    )
-    return pa.array([], pa.string())
-
-
-def _ids(rows: Any, id: str, where: str) -> Any:
-    ids = canonical(array(rows[id])) if rows.num_rows else pa.array([], pa.string())
-    if ids.null_count:
-        raise DataError(
-            f"expected an id in every row of {id!r} in {where}, got {ids.null_count} without; "
-            "fill them in, or name another column"
-        )
-    return ids
-
-
-def _fingerprints(saved: Mapping[str, Any], record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [saved["fingerprint"], *(call["fingerprint"] for call in record["calls"])]
 
 
 def _require_readable(saved: Mapping[str, Any], tasks: list[TaskRows]) -> None:
@@ -295,7 +209,7 @@ def _finished(
     folder: Path, content: dict[str, Any], on_round: OnRound | None = None
 ) -> dict[str, Any]:
     """The record of calls, the last one finished."""
-    record = _read_record(folder)
+    record = read_record(folder)
     state = record["calls"][-1]["state"] if record["calls"] else DONE
     if state == LEARNING:
         _finish_learning(folder, content, record, on_round)
@@ -309,24 +223,25 @@ def _finish_learning(
 ) -> dict[str, Any]:
     """Run the rounds of the last call that are not saved yet; then forget its rows."""
     number, call = len(record["calls"]), record["calls"][-1]
-    tasks, rest = whole_tasks(_read_table(_kept(folder, "rows", number)), content["stream"]["cut"])
+    rows = read_kept(kept_table(folder, "rows", number))
+    tasks, rest = whole_tasks(rows, content["stream"]["cut"])
     spec = RunSpec.from_json(content)
     stream = _stream_of(stream_without_rows(content["stream"]), tasks, call["after"])
     setup = saved_setup(content, stream)
     begun = last_checkpoint(spec, setup, folder, content)
     if begun is None or begun.round < call["after"]:
-        require_intact(folder / ROUNDS, _undo_folder(folder, record) / CURRENT)
-        begun = load_checkpoint(_undo_folder(folder, record), states_like(spec, setup))
+        require_intact(folder / ROUNDS, undo_folder(folder, record) / CURRENT)
+        begun = load_checkpoint(undo_folder(folder, record), states_like(spec, setup))
     summary = run_rounds(
         spec, setup, folder, content, begun, before=call["after"], on_round=on_round
     )
     with writing(folder):
-        _write_table(_kept(folder, "waiting", number), rest)
+        write_kept(kept_table(folder, "waiting", number), rest)
         call["state"] = DONE
-        _write_record(folder, record)
-        _kept(folder, "rows", number).unlink(missing_ok=True)
+        write_record(folder, record)
+        kept_table(folder, "rows", number).unlink(missing_ok=True)
         # What the call before left for it to be taken back.
-        _kept(folder, "waiting", number - 2).unlink(missing_ok=True)
+        kept_table(folder, "waiting", number - 2).unlink(missing_ok=True)
         rmtree(folder / KEPT / f"undo-{number - 1:04d}", ignore_errors=True)
     return summary
 
@@ -335,7 +250,7 @@ def _finish_undoing(
     folder: Path, content: dict[str, Any], record: dict[str, Any]
 ) -> dict[str, Any]:
     """Put back what was there before the last call."""
-    number, call, before = len(record["calls"]), record["calls"][-1], _undo_folder(folder, record)
+    number, call, before = len(record["calls"]), record["calls"][-1], undo_folder(folder, record)
     spec = RunSpec.from_json(content)
     with writing(folder):
         if before.exists():
@@ -348,60 +263,7 @@ def _finish_undoing(
         Predictions(folder, stream.schema, content["save_predictions"]).cut(call["after"])
         summary = write_summary(folder, spec, stream.best)
         del record["calls"][-1]
-        _write_record(folder, record)
+        write_record(folder, record)
         for name in ("rows", "waiting", "ids"):
-            _kept(folder, name, number).unlink(missing_ok=True)
+            kept_table(folder, name, number).unlink(missing_ok=True)
     return summary
-
-
-# What is kept
-
-
-def _read_record(folder: Path) -> dict[str, Any]:
-    if (folder / KEPT).is_symlink():
-        raise RunError(f"expected a folder at {folder / KEPT}, found a link; remove it")
-    if not (folder / RECORD).exists():
-        return {"id": None, "calls": []}
-    try:
-        content = read_json(folder / RECORD)
-        whole = content.pop("sha256") == seal_of(content)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        whole = False
-    if not whole:
-        raise RunError(
-            f"{folder / RECORD} is not what was written; put it back: it says what was learned"
-        )
-    return content
-
-
-def _write_record(folder: Path, record: dict[str, Any]) -> None:
-    sealed = {**record, "sha256": seal_of(record)}
-    write_text(folder / RECORD, json.dumps(sealed, indent=2, allow_nan=False) + "\n")
-
-
-def _kept(folder: Path, name: str, number: int) -> Path:
-    return folder / KEPT / f"{name}-{number:04d}.parquet"
-
-
-def _kept_ids(folder: Path, calls: int) -> list[Path]:
-    paths = [_kept(folder, "ids", number) for number in range(calls + 1)]
-    return [path for path in paths if path.exists()]
-
-
-def _undo_folder(folder: Path, record: Mapping[str, Any]) -> Path:
-    return folder / KEPT / f"undo-{len(record['calls']):04d}"
-
-
-def _waiting(folder: Path, number: int) -> list[Any]:
-    path = _kept(folder, "waiting", number)
-    return [_read_table(path)] if path.exists() else []
-
-
-def _read_table(path: Path) -> Any:
-    with open(open_regular(path), "rb") as file:
-        return pq.read_table(file)
-
-
-def _write_table(path: Path, table: Any) -> None:
-    with replacing(path) as temporary:
-        pq.write_table(table, temporary)

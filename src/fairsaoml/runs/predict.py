@@ -14,7 +14,7 @@ from fairsaoml.core.types import Explanation, State
 from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.runs.checkpoint import Checkpoint
-from fairsaoml.runs.runner import load_run
+from fairsaoml.runs.saved import load_run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
 from fairsaoml.streams.table.encoder import Encoder

@@ -2,7 +2,6 @@
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,24 +9,19 @@ from pathlib import Path
 from signal import SIGINT, default_int_handler, signal
 from typing import Any
 
-import jax
-
 from fairsaoml.core.errors import ConfigError, RunError
-from fairsaoml.core.keys import run_keys
-from fairsaoml.core.types import State
 from fairsaoml.evaluate.compilation import use_cache
-from fairsaoml.evaluate.prequential import first_states, prequential
+from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.evaluate.verdict import Asked
-from fairsaoml.files import read_json, seal_of, tidy, write_json
+from fairsaoml.files import read_json, write_json
 from fairsaoml.learners.registry import entry
-from fairsaoml.runs.checkpoint import CURRENT, Checkpoint, load_checkpoint, save_checkpoint
+from fairsaoml.runs.checkpoint import CURRENT, Checkpoint, save_checkpoint
 from fairsaoml.runs.folder import (
     CHECKPOINT,
     ROUNDS,
-    SEAL,
     SPEC,
     SUMMARY,
     is_finished,
@@ -40,34 +34,30 @@ from fairsaoml.runs.folder import (
 from fairsaoml.runs.journal import (
     DIGEST,
     Journal,
-    is_intact,
     read_rounds,
     require_intact,
-    whole_rounds,
 )
 from fairsaoml.runs.predictions import Predictions
-from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream, stream_without_rows, versions
+from fairsaoml.runs.saved import (
+    last_checkpoint,
+    manifest_of,
+    name_other_versions,
+    saved_setup,
+)
+from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
 
 __all__ = [
     "Interrupted",
     "OnRound",
-    "last_checkpoint",
-    "load_run",
-    "load_spec",
-    "manifest_of",
-    "name_other_versions",
     "resume",
     "run",
     "run_rounds",
-    "saved_setup",
-    "states_like",
     "write_summary",
     "writing",
 ]
 
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
 INTERVAL = "FAIRSAOML_CHECKPOINT_SECONDS"  # in the environment: another number; 0 is every round
-OWN = ("learner", "stream", "seeds")  # of spec.json: what a checkpoint must have been made with
 
 OnRound = Callable[[Setup, RoundResult], None]
 
@@ -149,101 +139,6 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
         setup = saved_setup(content, reopened_stream(content["stream"], folder))
         begun = last_checkpoint(spec, setup, folder, content)
         return run_rounds(spec, setup, folder, content, begun, on_round=on_round)
-
-
-def load_spec(folder: Path) -> RunSpec:
-    """The spec of the run in a folder."""
-    return RunSpec.from_json(read_spec(folder))
-
-
-def load_run(folder: Path) -> tuple[RunSpec, Setup, Checkpoint]:
-    """A run and what it has learned, from its folder alone: the stream of the setup has no rows."""
-    content = read_spec(folder)
-    spec = RunSpec.from_json(content)
-    name_other_versions(content)
-    setup = saved_setup(content, stream_without_rows(content["stream"]))
-    checkpoint = _checkpoint(spec, setup, folder, content)
-    if checkpoint is None:
-        raise RunError(f"the run in {folder} has not learned anything yet; let it run on")
-    return spec, setup, checkpoint
-
-
-def saved_setup(content: dict[str, Any], stream: Any) -> Setup:
-    """The learner of a spec.json, with all its settings as they were."""
-    try:
-        return Setup.of(RunSpec.from_json(content), stream, content["learner"]["config"])
-    except ConfigError as error:
-        made = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
-        raise RunError(
-            f"the run's learner cannot be made: {error}; the run was made by {made}"
-        ) from None
-
-
-def name_other_versions(content: dict[str, Any]) -> None:
-    """Warn where a run was made by other versions: its figures may differ from theirs."""
-    made = content.get("versions", {})
-    now = versions(*(name for name in made if name not in ("fairsaoml", "python")))
-    other = [f"{name} {made[name]} (now {now[name]})" for name in made if made[name] != now[name]]
-    if other:
-        warnings.warn(
-            f"the run was made with {', '.join(other)}: figures may differ in their last digits",
-            stacklevel=3,
-        )
-
-
-def last_checkpoint(
-    spec: RunSpec, setup: Setup, folder: Path, content: dict[str, Any]
-) -> Checkpoint | None:
-    """The newest checkpoint whose rounds are all in the journal, as they were written.
-
-    The journal is written before a checkpoint is, so only damage makes it the shorter one.
-    """
-    newest = found = _checkpoint(spec, setup, folder, content)
-    journal = folder / ROUNDS
-    journalled = whole_rounds(journal, len(spec.seeds), content.get("before", 0))
-    while found and not (
-        found.round <= journalled and is_intact(journal, found.round, found.manifest.get(DIGEST))
-    ):
-        found = _checkpoint(spec, setup, folder, content, at_most=found.round - 1)
-    if newest and found is not newest:
-        warnings.warn(
-            f"{journal} is damaged: it does not hold the {newest.round} rounds that were saved; "
-            f"continuing after round {found.round if found else 0}",
-            stacklevel=3,
-        )
-    return found
-
-
-def _checkpoint(
-    spec: RunSpec,
-    setup: Setup,
-    folder: Path,
-    content: dict[str, Any],
-    *,
-    at_most: int | None = None,
-) -> Checkpoint | None:
-    def require_own(manifest: dict[str, Any]) -> None:
-        # A spec.json of an earlier version, which has no seal, may have fewer digits.
-        alike = (lambda value: value) if SEAL in manifest else tidy
-        for part in OWN:
-            if part in manifest and alike(manifest[part]) != alike(content[part]):
-                raise RunError(
-                    f"{folder / SPEC} and the run's checkpoint differ in {part}: it was changed "
-                    "since; put it back, or start again with --force"
-                )
-
-    like = states_like(spec, setup)
-    return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most, check=require_own)
-
-
-def states_like(spec: RunSpec, setup: Setup) -> State:
-    """The structure of all seeds' states; nothing is computed."""
-    return jax.eval_shape(lambda keys: first_states(setup.learner, keys), run_keys(spec.seeds))
-
-
-def manifest_of(content: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint says of the run it belongs to."""
-    return {key: content[key] for key in (*OWN, "versions")} | {SEAL: seal_of(content)}
 
 
 def run_rounds(

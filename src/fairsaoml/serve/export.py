@@ -8,7 +8,7 @@ import numpy as np
 from fairsaoml.files import write_text
 from fairsaoml.runs.checkpoint import save_checkpoint
 from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, prepared, write_spec
-from fairsaoml.runs.runner import manifest_of
+from fairsaoml.runs.saved import manifest_of
 from fairsaoml.runs.spec import RunSpec, Setup
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.streams.stream import Stream

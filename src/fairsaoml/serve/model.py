@@ -18,7 +18,7 @@ from fairsaoml.core.types import Task
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.predict import encoded_rows, one_seed
-from fairsaoml.runs.runner import load_run
+from fairsaoml.runs.saved import load_run
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Encoder
