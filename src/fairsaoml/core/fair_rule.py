@@ -7,9 +7,10 @@ A ratio asks |r_g - m| <= d m of every group, m the mean of the groups' rates, d
 
     h(x) = 1  where  a(x) + sum_g c_g U_g(x) > 0,    a = (eta - t) / spread,
 
-a threshold on eta that moves with what the row's features say about its group; `core.rule_solver`
-finds the coefficients. Here is what the rule decides, and what is learned from decisions as they
-were issued: feedback, a Kalman filter of the gap that they showed on fresh rows.
+a threshold on eta that moves with what the row's features say about its group. The coefficients are
+found by `core.rule_solver`; they are linear in eta where heads must be corrected. Here is what the
+rule decides, and what is learned from decisions as they were issued: feedback, a Kalman filter of
+the gap that they showed on fresh rows.
 
 Menon and Williamson 2018, Chzhen et al. 2019 and Zeng et al. 2022 have the rule for fixed data.
 """
@@ -76,6 +77,7 @@ class Rule(NamedTuple):
 
     multiplier: PerRate
     coefficient: PerRate  # c
+    tilt: PerRate  # of c with eta: where heads say too much or too little of the group
     threshold: Float[Array, ""]  # t, on eta, before fairness moves it
     spread: Float[Array, ""]
     bias: PerRate  # feedback: what decisions showed beyond what was expected
@@ -126,6 +128,7 @@ def new_rule(layout: Layout) -> Rule:
     return Rule(
         multiplier=nothing,
         coefficient=nothing,
+        tilt=nothing,
         threshold=jnp.full((), 0.5, jnp.float32),
         spread=jnp.ones(()),
         bias=nothing,
@@ -149,20 +152,20 @@ def margins(
     rule: Rule, chance: PerRow, joint: Float[Array, "row rate"], lot: PerRow | float
 ) -> PerRow:
     """(eta - t) / spread + what fairness adds: > 0 is decided positive."""
-    added = added_by_rate(rule, joint, lot).sum(1)
+    added = added_by_rate(rule, chance, joint, lot).sum(1)
     return (chance - rule.threshold) / rule.spread + added
 
 
 def added_by_rate(
-    rule: Rule, joint: Float[Array, "row rate"], lot: PerRow | float
+    rule: Rule, chance: PerRow, joint: Float[Array, "row rate"], lot: PerRow | float
 ) -> Float[Array, "row rate"]:
-    """c U of each rate, by a row's lot a little more or less.
+    """(c + tilt eta) U of each rate, by a row's lot a little more or less.
 
     Where fairness outweighs all that the probability says, many rows are within a hair's breadth of
     the threshold, and the fair rule decides a share of them: no threshold could. The lot decides
     which. It is that of `lots`, in the dual's own width, and 0 where nobody's lot is asked.
     """
-    parts = joint * rule.coefficient
+    parts = joint * (rule.coefficient + rule.tilt * chance[:, None])
     added = parts.sum(1, keepdims=True)
     size = jnp.maximum(jnp.abs(added), SMALLEST_ADDED)
     drawn = jnp.asarray(lot, jnp.float32).reshape(-1, 1) / SHARPNESS

@@ -2,12 +2,14 @@
 
 The coefficients of `core.fair_rule` come from the multipliers that minimise the convex dual
 
-    E[(a - sum_g lambda_g w_g + sum_g d_g |lambda_g| u)_+] + ridge,     w_g = U_g/P_g - (1 - b_g) u,
+    E[(a - sum_g lambda_g w_g + sum_g d_g |lambda_g| u)_+] + ridge,
 
-u = the block's mean of U/P, over a sample of past rows, at rising sharpness. The heads' gaps are
-corrected there by b: the gap *measured* with the rows' own groups and labels, and the rule's
-feedback. So a poor head costs accuracy and not fairness. Notions are taken in their order; one that
-excludes the first is left out.
+    w_g = U_g/P_g - u + s_g (eta - E[u eta]) u,     u = the block's mean of U/P,
+
+over a sample of past rows, at rising sharpness. The slopes s correct the heads: with them the gap
+is that *measured* with the rows' own groups and labels, and the rule's feedback on top. So a poor
+head costs accuracy and not fairness. Notions are taken in their order; one that excludes the first
+is left out.
 """
 
 from typing import Any, NamedTuple
@@ -42,8 +44,10 @@ FEWEST_ROWS = 8.0  # effective rows without which a group is in no constraint
 SAY_ROWS = 30.0  # n / (n + this): a group's say in the centre of its block
 GAP_SCALE = 0.1  # size of measured gaps, relative to the rate, that are worth believing
 LARGEST_CORRECTION = 0.5
+SMALLEST_LIFT = 0.5  # standard deviations of eta: a rule that knows less of rows is corrected less
 SAFETY = 0.5  # aim inside what was asked by so many standard errors of what will be shown
 SHOWN_ROUNDS = 10.0  # rounds that people look at together
+SEEN = 1.5  # times what was asked: a standard error that would hide whatever is aimed for
 SMALLEST_AIM = 0.5  # of what was asked: what few rows show by chance is not worth more accuracy
 COSTLY, CHEAP = 0.05, 0.01  # accuracy lost to a further notion: it is left out, never left out
 ALIKE, MOSTLY_ALIKE = 0.95, 0.9  # share of rows with the same decision: left out; if it grew so
@@ -112,6 +116,8 @@ class Measured(NamedTuple):
     own: Float[Array, "row rate"]  # the same by the rows' own groups and labels
     modelled_centre: Float[Array, "row rate"]
     own_centre: Float[Array, "row rate"]
+    lifted: Float[Array, "row rate"]  # eta above its mean in the centre, times the centre
+    spread: PerRate  # of eta in the centre
 
 
 def solve(
@@ -151,20 +157,24 @@ def _threshold(rule: Rule, decision: str | float) -> Float[Array, ""]:
     return jnp.full((), 0.5 if isinstance(decision, str) else decision, jnp.float32)
 
 
-def _measured(layout: Layout, row: PerRow, joint: Array, own: Array) -> Measured:
+def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Array) -> Measured:
     share = row @ own
     rows = share**2 / jnp.maximum(row**2 @ own, 1e-12)
     say = normalised(layout, jnp.where(rows >= FEWEST_ROWS, rows / (rows + SAY_ROWS), 0.0))
     modelled = joint / jnp.maximum(row @ joint, 1e-6)
     own = own / jnp.maximum(share, 1e-9)
+    centre = (modelled * say) @ layout.same_block
+    above = chance[:, None] - (row * chance) @ centre
     return Measured(
         row=row,
         rows=rows,
         say=say,
         modelled=modelled,
         own=own,
-        modelled_centre=(modelled * say) @ layout.same_block,
+        modelled_centre=centre,
         own_centre=(own * say) @ layout.same_block,
+        lifted=above * centre,
+        spread=jnp.sqrt(row @ (above**2 * centre)) + 1e-3,
     )
 
 
@@ -182,6 +192,17 @@ def _correction(layout: Layout, sample: Measured, chosen: PerRow) -> tuple[PerRa
     return jnp.clip(correction, -LARGEST_CORRECTION, LARGEST_CORRECTION), modelled
 
 
+def _slope(sample: Measured, chosen: PerRow, correction: PerRate) -> PerRate:
+    """The correction of a gap as one that grows with eta.
+
+    A rule that does not know the row has no gap, whatever the heads get wrong. Were a correction
+    the same for every rule, deciding positively for nobody would be all that is left where
+    corrections contradict each other.
+    """
+    lift = (chosen @ sample.lifted) / jnp.maximum(chosen @ sample.modelled_centre, 1e-3)
+    return correction / jnp.maximum(lift, SMALLEST_LIFT * sample.spread)
+
+
 def _multipliers(
     layout: Layout,
     rule: Rule,
@@ -193,7 +214,7 @@ def _multipliers(
     y: PerRow,
     group: Array,
 ) -> Rule:
-    sample = _measured(layout, row, joint, members(layout, y, group))
+    sample = _measured(layout, row, chance, joint, members(layout, y, group))
     active = several(layout, sample.say > 0).astype(jnp.float32)
     accuracy = (chance - rule.threshold) / rule.spread
     lean = sample.modelled - sample.modelled_centre
@@ -202,48 +223,52 @@ def _multipliers(
     width = _aim(layout, rule, sample, row * decided, ratio)
     ridge = RIDGE * (1 + RIDGE_ROWS / jnp.maximum(sample.rows, 1.0))
 
-    def dual_of(correction: PerRate, on: PerRate) -> Dual:
+    def dual_of(slope: PerRate, on: PerRate) -> Dual:
         return Dual(
             row=row,
             accuracy=accuracy,
-            lean=on * scale * (lean + correction * sample.modelled_centre),
+            lean=on * scale * (lean + slope * sample.lifted),
             centre=on * scale * sample.modelled_centre,
             width=width,
             ridge=ridge,
         )
 
     def annealed(on: PerRate) -> tuple[PerRate, PerRate, PerRow]:
-        """Multipliers of the rates that are on, the correction they were solved with, distances."""
+        """Multipliers of the rates that are on, the slopes they were solved with, distances."""
 
         def stage(carry: tuple, sharpness_rounding: tuple) -> tuple[tuple, None]:
-            multiplier, correction = carry
+            multiplier, slope = carry
             sharpness, rounding = sharpness_rounding
-            distance = dual_of(correction, on).distance(multiplier, jnp.abs(multiplier))
+            distance = dual_of(slope, on).distance(multiplier, jnp.abs(multiplier))
             chosen = row * jax.nn.sigmoid(sharpness * distance)
             correction = _correction(layout, sample, chosen)[0] + rule.bias
-            multiplier = dual_of(correction, on).minimised(multiplier, sharpness, rounding)
-            return (multiplier, correction), None
+            slope = _slope(sample, chosen, correction)
+            multiplier = dual_of(slope, on).minimised(multiplier, sharpness, rounding)
+            return (multiplier, slope), None
 
         begin = jnp.clip(rule.multiplier * active * on, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
         stages = (jnp.array(STAGES), jnp.array(ROUNDING))
-        (multiplier, correction), _ = jax.lax.scan(stage, (begin, rule.bias), stages)
+        (multiplier, slope), _ = jax.lax.scan(stage, (begin, jnp.zeros_like(begin)), stages)
         multiplier = jnp.clip(multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
-        distance = dual_of(correction, on).distance(multiplier, jnp.abs(multiplier))
-        return multiplier, correction, distance
+        distance = dual_of(slope, on).distance(multiplier, jnp.abs(multiplier))
+        return multiplier, slope, distance
 
     place = jnp.array([rate.notion for rate in layout.rates])
     prefixes = (place[None] <= jnp.arange(layout.notions)[:, None]).astype(jnp.float32)
-    multipliers, corrections, distances = jax.lax.map(annealed, prefixes)
+    multipliers, slopes, distances = jax.lax.map(annealed, prefixes)
     rule, chosen_prefix = _exclude(rule, distances, row, y, rule.threshold, decision)
-    multiplier, correction = multipliers[chosen_prefix], corrections[chosen_prefix]
+    multiplier, slope = multipliers[chosen_prefix], slopes[chosen_prefix]
     net = multiplier * scale
-    pulled = layout.same_block @ (net * (1 - correction) + width * jnp.abs(net))
-    coefficient = (-net + sample.say * pulled) / jnp.maximum(row @ joint, 1e-6)
+    tilt = -sample.say * (layout.same_block @ (net * slope))
+    pulled = sample.say * (layout.same_block @ (net + width * jnp.abs(net)))
+    middle = (row * chance) @ sample.modelled_centre
+    mass = jnp.maximum(row @ joint, 1e-6)
     chosen = row * jax.nn.sigmoid(SHARPNESS * distances[chosen_prefix])
     corrected, modelled = _correction(layout, sample, chosen)
     return rule._replace(
         multiplier=multiplier,
-        coefficient=coefficient,
+        coefficient=(pulled - net - tilt * middle) / mass,
+        tilt=tilt / mass,
         expected_gap=active * jnp.clip(corrected + modelled, -1.0, 1.0),
         expected_rate=jnp.clip(chosen @ sample.own, 0.01, 0.99),
         say=sample.say,
@@ -252,13 +277,18 @@ def _multipliers(
 
 
 def _aim(layout: Layout, rule: Rule, sample: Measured, chosen: PerRow, ratio: float) -> PerRate:
-    """d of each rate: inside what was asked by what the rows of SHOWN_ROUNDS leave to chance."""
+    """d of each rate: inside what was asked by what the rows of SHOWN_ROUNDS leave to chance.
+
+    Where chance hides what was asked, being further inside would cost accuracy and not be seen.
+    """
     asked = (1 - ratio) / (1 + ratio)
     rows = SHOWN_ROUNDS * rule.fresh_rows / jnp.maximum(rule.fresh_rounds, 1e-9)
     rate = jnp.clip(chosen @ sample.own, SMALLEST_RATE, 1 - SMALLEST_RATE)
     centre = jnp.maximum(chosen @ sample.own_centre, SMALLEST_RATE)
     variance = gap_variance(layout, rate * (1 - rate) / jnp.maximum(rows, 1.0), sample.say)
-    return jnp.maximum(SMALLEST_AIM * asked, asked - SAFETY * jnp.sqrt(variance) / centre)
+    error = jnp.sqrt(variance) / centre
+    inside = SAFETY * error / (1 + (error / (SEEN * max(asked, 1e-6))) ** 4)
+    return jnp.maximum(SMALLEST_AIM * asked, asked - inside)
 
 
 def _exclude(

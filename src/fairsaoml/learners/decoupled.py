@@ -95,7 +95,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
         chance, joint = chances_of(state.heads, x, group)
         rule = state.rule
-        added = fair_rule.added_by_rate(rule, joint, fair_rule.lots(x))
+        added = fair_rule.added_by_rate(rule, chance, joint, fair_rule.lots(x))
         moved = -rule.spread * by_constraint(problem, layout, added.T)
         return Explanation(
             probability=chance,
