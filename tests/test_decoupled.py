@@ -126,6 +126,13 @@ def test_the_rule_keeps_the_ratio_on_its_sample(ratio):
     assert worst(blind) < 0.75
 
 
+def test_corrections_that_contradict_each_other_do_not_make_everybody_negative():
+    """Both groups cannot be above their centre; a rule that knows less of the row has no gap."""
+    rule, given, _ = solved(rows=2000, bias=jnp.full(4, 0.3))
+    decided = fair_rule.margins(rule, given["chance"], given["joint"], 0.0) > 0
+    assert 0.25 < decided.mean() < 0.75
+
+
 def test_without_a_notion_the_rule_is_the_threshold():
     layout = fair_rule.layout_of([], [2])
     rule = fair_rule.new_rule(layout)
