@@ -94,15 +94,15 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     inner_dual: str
     """an expert's dual: at 0 or above, or as Eq. 12 says"""
     meta_start: str
-    """an iteration goes on from the current pair, or from the last round's (Eq. 11, 14)"""
+    """iterations step from the pair of now, or of t-1"""
     cover: str
-    """intervals: blocks from round 1, blocks from round base^k, or one from every round on"""
+    """blocks from 1, or base^k, or from every round"""
     combiner: str
     """how credit becomes weights"""
     credit: str
     """R and C of a waking expert"""
     credit_rows: str
-    """rows that experts are credited on"""
+    """rows that credit is taken on"""
     credit_dual: str
     """lambda in an expert's credit: the meta one, or its own"""
     credit_bound: float | None

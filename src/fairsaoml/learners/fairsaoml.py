@@ -63,14 +63,10 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
         "clipped", one_of("clipped", "free"), "an expert's dual: at 0 or above, or as Eq. 12 says"
     )
     meta_start: str = setting(
-        "current",
-        one_of("current", "previous"),
-        "an iteration goes on from the current pair, or from the last round's (Eq. 11, 14)",
+        "current", one_of("current", "previous"), "iterations step from the pair of now, or of t-1"
     )
     cover: str = setting(
-        "agc",
-        one_of("agc", "doubling", "dynamic"),
-        "intervals: blocks from round 1, blocks from round base^k, or one from every round on",
+        "agc", one_of("agc", "doubling", "dynamic"), "blocks from 1, or base^k, or from every round"
     )
     combiner: str = setting(
         "ada-normal-hedge",
@@ -78,9 +74,7 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
         "how credit becomes weights",
     )
     credit: str = setting("inherit", one_of("inherit", "reset"), "R and C of a waking expert")
-    credit_rows: str = setting(
-        "query", one_of("query", "support"), "rows that experts are credited on"
-    )
+    credit_rows: str = setting("query", one_of("query", "support"), "rows that credit is taken on")
     credit_dual: str = setting(
         "meta", one_of("meta", "own"), "lambda in an expert's credit: the meta one, or its own"
     )
@@ -198,8 +192,7 @@ def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels:
         radius = (1 + 2 * config.tolerance) ** 0.5 - 1  # S
         bound = jnp.maximum(len(problem.schema.features) ** 0.5 + radius, state.longest_row)  # G
         primal = dual = radius / (bound * root)
-    # Departs from Eq. 12, which does not clip.
-    floor = 0.0 if config.inner_dual == "clipped" else -jnp.inf
+    floor = 0.0 if config.inner_dual == "clipped" else -jnp.inf  # Departs from Eq. 12: clipped.
     return Steps(
         primal=primal,
         dual=dual,
