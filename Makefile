@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo live browser reproduce test slow slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
+.PHONY: install demo live browser tune reproduce test slow slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -26,6 +26,11 @@ browser:  ## Debian's Chromium, for the tests of the page; skipped where it may 
 	command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 		&& apt-get update -qq && apt-get install -y -qq chromium; } \
 		|| echo "no browser: the tests of the page will be skipped"
+
+tune: install  ## the search for the settings of the paper's seven learners, into paper/tuned; hours
+	for learner in fairsaoml mask-ftml fair-fml fair-aogd fair-glc aod cbce; do \
+		$(BIN)/python -m paper tune movielens,stop-and-frisk:BMS,stop-and-frisk:RQS --learner $$learner \
+			--seeds 1 --trials 40 --set meta_iterations=20 --save paper/tuned/$$learner.toml || exit 1; done
 
 reproduce: install  ## the paper's figures and tables into runs/paper; the same command continues
 	$(BIN)/python -m paper reproduce all --seeds 10

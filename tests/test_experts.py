@@ -47,6 +47,31 @@ def rows(count=20, seed=0, y=None, group=None, weight=None):
 # Waking
 
 
+def test_doubling_blocks_join_at_their_length_whether_the_horizon_is_known_or_not():
+    for config in (IntervalConfig(), IntervalConfig(horizon=30)):
+        rolls = [experts.roll_call(config, t, levels=4, cover="doubling") for t in range(1, 13)]
+        for t, roll in enumerate(rolls, start=1):
+            assert roll.present.tolist() == [t >= size for size in (1, 2, 4, 8)]
+            assert roll.awake.tolist() == [t >= size and t % size == 0 for size in (1, 2, 4, 8)]
+            assert not roll.promoted.any()
+
+
+@pytest.mark.parametrize("base", [2, 3])
+def test_dynamic_intervals_start_in_every_round_and_about_log_t_are_kept(base):
+    levels, start = 4, jnp.zeros(4, jnp.int32)
+    for t in range(1, 60):
+        roll = experts.roll_call(IntervalConfig(base=base), t, levels, cover="dynamic")
+        start = experts.promote(start, roll.promoted)
+        start = jnp.where(roll.awake, t, start)
+        assert roll.awake.tolist() == [True, False, False, False]
+        kept = start[roll.present].tolist()
+        assert kept[0] == t
+        assert kept == sorted(set(kept), reverse=True)  # no expert twice, older ones higher up
+        ages = [t - first for first in kept[1:]]
+        assert all(age < 2 * base**k for k, age in enumerate(ages, start=1))
+        assert int(roll.present_count) == 1 + sum(t > base**k for k in range(1, levels))
+
+
 def test_waking_experts_restart_from_the_pair_and_sleepers_stay():
     woken = experts.wake(bank_of(), pair_of(-1.0), jnp.array([True, True, False]), reset=False)
     assert woken.pair.primal["weight"].tolist() == [[-1, -1], [-1, -1], [3, 3]]
