@@ -226,7 +226,9 @@ def test_mask_ftml_agrees_with_its_update_rule_round_by_round(
     follow_leader("mask-ftml", config, (2,), Config(2, 0.3, config.meta_primal_step, exact=exact))
 
 
-@pytest.mark.parametrize("meta_gradient", ["first-order", "exact"])
+@pytest.mark.parametrize(
+    "meta_gradient", ["first-order", pytest.param("exact", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("case", FAIR_CASES)
 def test_fair_fml_agrees_with_its_update_rule_round_by_round(case: str, meta_gradient: str) -> None:
     model, notion, levels, options = FAIR_CASES[case]

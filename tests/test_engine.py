@@ -90,7 +90,9 @@ def test_a_cluster_plays_the_same_bytes_though_one_of_its_workers_is_killed(
     assert journals(jobs) == alone
 
 
-@pytest.mark.parametrize("engine", ["this process", "processes", "dask"])
+@pytest.mark.parametrize(
+    "engine", ["this process", pytest.param("processes", marks=pytest.mark.slow), "dask"]
+)
 def test_what_was_stopped_is_gone_on_with_by_the_same_call(tmp_path, alone, engine, request):
     where = {"this process": {"workers": 1}, "processes": {"workers": 2}}.get(engine)
     if where is None:
