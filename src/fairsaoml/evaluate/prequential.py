@@ -6,7 +6,7 @@ puts all rounds into one scan.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -129,6 +129,7 @@ def run_rounds(
     return jax.lax.scan(one, state, (numbers, batches))
 
 
+@lru_cache(maxsize=4)
 def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
     """The round's program: seeds are an axis, the round's number is not."""
     one = partial(run_round, learner, problem)

@@ -5,12 +5,13 @@ import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 from typing import Any
 
+from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
@@ -210,6 +211,13 @@ def pairs(settings: Mapping[str, Any]) -> list[str]:
     return [f"{key}={typed(value)}" for key, value in settings.items()]
 
 
+@lru_cache(maxsize=8)
+def _posed(factory: Any, config: LearnerConfig, schema: Schema) -> tuple[Problem, Learner]:
+    """A problem and its learner; the same ones for the same settings, so that programs are shared."""
+    problem = make_problem(config, schema)
+    return problem, factory(problem, config)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """A spec made real: an open stream and a learner for it."""
@@ -239,8 +247,7 @@ class Setup:
         if stream.base_rate is not None and config is None:
             settings.setdefault("decision", suggested_decision(stream.base_rate))
         made = entry.config.from_dict(settings)
-        problem = make_problem(made, stream.schema)
-        learner = entry.factory(problem, made)
+        problem, learner = _posed(entry.factory, made, stream.schema)
         return cls(stream=stream, learner=learner, problem=problem, config=made.to_dict())
 
 
