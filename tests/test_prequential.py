@@ -62,7 +62,7 @@ def record_game(game, seeds):
     programs = []
 
     def remembered(*arguments, **options):
-        programs.append(compiled(*arguments, **options))
+        programs.append(compiled.__wrapped__(*arguments, **options))  # not shared with others
         return programs[-1]
 
     with pytest.MonkeyPatch.context() as patch:

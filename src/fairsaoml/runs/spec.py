@@ -213,7 +213,7 @@ def pairs(settings: Mapping[str, Any]) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _posed(factory: Any, config: LearnerConfig, schema: Schema) -> tuple[Problem, Learner]:
-    """A problem and its learner; the same ones for the same settings, so that programs are shared."""
+    """A problem and its learner, the same for the same settings: compiled rounds are shared."""
     problem = make_problem(config, schema)
     return problem, factory(problem, config)
 
