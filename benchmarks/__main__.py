@@ -18,6 +18,7 @@ from fairsaoml.files import write_json, write_text
 MODULES = (
     "against_torch",
     "arithmetic",
+    "default_arithmetic",
     "seeds",
     "horizon",
     "memory",

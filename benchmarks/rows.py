@@ -42,8 +42,8 @@ def made_rows(size: Size, count: int) -> Rows:
 
 def real_rows(name: str, count: int, like: Size) -> Rows:
     """The first tasks of a stream; `like` says how large they are, for who has not got it."""
-    stream = open_stream(name)
     try:
+        stream = open_stream(name)
         arrived = list(islice(stream.tasks(0), count))
     except NotHere:
         return made_rows(like, count)
