@@ -59,7 +59,7 @@ def spoiled(draw: Callable, content: bytes) -> bytes:
     for _ in range(draw(st.sampled_from((1, 1, 2, 6)))):
         at = draw(st.integers(0, len(content)))
         end = at + draw(st.sampled_from((1, 1, 4, 64)))
-        way = draw(st.sampled_from(("flip", "flip", "cut", "put", "double", "end")))
+        way = draw(st.sampled_from(("flip", "flip", "cut", "put", "double", "end", "whole")))
         bit = 1 << draw(st.integers(0, 7))
         middle = {
             "flip": bytes(byte ^ bit for byte in content[at:end]),
@@ -67,8 +67,10 @@ def spoiled(draw: Callable, content: bytes) -> bytes:
             "double": content[at:end] * 2,
             "put": draw(odd_bytes) if way == "put" else b"",
             "end": b"",
+            "whole": draw(odd_bytes) if way == "whole" else b"",
         }[way]
-        content = content[:at] + middle + (b"" if way == "end" else content[end:])
+        before, after = content[:at], content[end:]
+        content = middle if way == "whole" else before + middle + (b"" if way == "end" else after)
     return content
 
 

@@ -38,7 +38,7 @@ def checked(function: Callable) -> Callable:
 
 def trace() -> None:
     """Trace a round of every learner, of a known and of an endless stream."""
-    from fairsaoml import checks
+    from fairsaoml.checks import subject as checks
     from fairsaoml.evaluate.round import run_round
     from fairsaoml.learners.registry import BUILTIN
 
@@ -46,8 +46,8 @@ def trace() -> None:
     key, round = jax.random.key(0), jnp.int32(1)
     for name, entry in BUILTIN.items():
         for horizon in (checks.HORIZON, None) if "horizon" in entry.settings else (None,):
-            subject = checks.Subject(name, entry, horizon)
-            learner, problem = subject.learner, subject.problem
+            checked = checks.Subject(name, entry, horizon)
+            learner, problem = checked.learner, checked.problem
 
             def one_round(key, round, state, learner=learner, problem=problem):
                 return run_round(learner, problem, key, round, state, batch)

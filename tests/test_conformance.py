@@ -89,12 +89,15 @@ def plain(problem: Problem, config: Any) -> Learner:
     )
 
 
-def subject(break_it: Callable[[Learner], dict[str, Any]] | None = None) -> Subject:
+def subject(
+    break_it: Callable[[Learner], dict[str, Any]] | None = None,
+    thrown_off: str = "flipped labels move it as far as true ones",
+) -> Subject:
     def factory(problem: Problem, config: Any) -> Learner:
         learner = plain(problem, config)
         return learner._replace(**break_it(learner)) if break_it else learner
 
-    return Subject("plain", Entry(LearnerConfig, factory, "", ""))
+    return Subject("plain", Entry(LearnerConfig, factory, "", "", thrown_off=thrown_off))
 
 
 def with_info(learner: Learner, **changes: Any) -> dict[str, Any]:
@@ -190,6 +193,11 @@ def test_a_plain_learner_conforms(check: Callable[[Subject], None]) -> None:
 def test_a_check_finds_what_it_looks_for(check: Callable[[Subject], None]) -> None:
     with pytest.raises(AssertionError, match=r"^plain: "):
         check(subject(BROKEN[check]))
+
+
+def test_a_learner_that_bad_batches_throw_off_says_so_or_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"plain: ten rounds after a column times 1000"):
+        checks.check_it_gets_over_bad_batches(subject(thrown_off=""))
 
 
 def test_a_loop_that_lets_seeds_wait_for_each_other_is_found() -> None:

@@ -36,4 +36,10 @@ def steady(problem: Problem, config: SteadyConfig) -> Learner:
     return wrap(problem, config, Method(init, logits, move, step, dual=lambda pair: pair.dual))
 
 
-ENTRY = Entry(SteadyConfig, steady, "one pair, steps of one size", "tests/plugin")
+ENTRY = Entry(
+    SteadyConfig,
+    steady,
+    "one pair, steps of one size",
+    "tests/plugin",
+    thrown_off="flipped labels move it as far as true ones",
+)

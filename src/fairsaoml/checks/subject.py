@@ -1,0 +1,217 @@
+"""A learner under examination: in a small size, on small rounds, its programs compiled once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from fairsaoml.core.keys import round_keys
+from fairsaoml.core.problem import make_problem
+from fairsaoml.core.types import Attribute, Batch, RoundInfo, Schema, State, Task
+from fairsaoml.evaluate.prequential import stacked
+from fairsaoml.learners.registry import Entry
+from fairsaoml.learners.registry import entry as registered_entry
+
+__all__ = [
+    "HORIZON",
+    "PADDINGS",
+    "ROUNDS",
+    "ROWS",
+    "SCHEMA",
+    "Subject",
+    "batches",
+    "described",
+    "quick",
+    "round_key",
+    "subject_of",
+    "tasks",
+]
+
+ROUNDS = 5
+ROWS = 24
+PADDINGS = (32, 64)
+HORIZON = 6  # two levels: enough to branch on
+# Half the time to compile; each program runs a few times only.
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+SCHEMA = Schema(
+    features=("merit", "proxy", "noise"), attributes=(Attribute("group", ("one", "other")),)
+)
+SMALL = {
+    "model": "mlp",
+    "hidden": (4,),
+    "capacity": 16,
+    "support": 4,
+    "query": 4,
+    "meta_iterations": 2,
+    "tasks_kept": 3,
+}
+
+
+class Seen(NamedTuple):
+    """What a round shows: what it was scored with, and the diagnostics of learning from it."""
+
+    scores: Any
+    margins: Any
+    info: RoundInfo
+
+
+class Subject:
+    """A registered learner in a small size, and its compiled round, kept from check to check."""
+
+    def __init__(self, name: str, entry: Entry, horizon: int | None = HORIZON) -> None:
+        self.name, self.entry = name, entry
+        rules = {name: item.metadata["rule"] for name, item in entry.settings.items()}
+        settings = {**SMALL, "horizon": horizon}
+        self.config = entry.config.from_dict(
+            {k: v for k, v in settings.items() if k in rules and rules[k].holds(v)}
+        )
+        self.problem = make_problem(self.config, SCHEMA)
+        self.learner = entry.factory(self.problem, self.config)
+        self.traces: dict[int, int] = {}  # by padding
+
+    @cached_property
+    def step(self) -> Callable:
+        """The compiled step, which counts how often it is compiled."""
+
+        def counted(key: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
+            self.traces[batch.y.shape[0]] = self.traces.get(batch.y.shape[0], 0) + 1
+            return self.learner.step(key, round, state, batch)
+
+        return quick(counted)
+
+    @cached_property
+    def first(self) -> State:
+        return quick(self.learner.init)(jax.random.key(0))
+
+    @cached_property
+    def look(self) -> Callable:
+        """What can be seen of a state: scores, margins, and margins after a few labels."""
+
+        def look(state: State, batch: Batch) -> dict[str, Any]:
+            few = jax.tree.map(lambda leaf: leaf[:8], batch)
+            adapted = self.learner.adapt(state, few)
+            return {
+                "scores": self.learner.scores(state, batch.x),
+                "margins": self.learner.margins(state, batch.x),
+                "adapted": self.learner.margins(adapted, batch.x),
+            }
+
+        return quick(look)
+
+    @cached_property
+    def scan(self) -> Callable:
+        """All rounds as one program: what each was scored with, and its diagnostics."""
+
+        def one(state: State, turn: tuple) -> tuple[State, Seen]:
+            round, batch = turn
+            scores = self.learner.scores(state, batch.x)
+            margins = self.learner.margins(state, batch.x)
+            state, info = self.learner.step(round_key(0, round), round, state, batch)
+            return state, Seen(scores=scores, margins=margins, info=info)
+
+        numbers = np.arange(1, ROUNDS + 1, dtype=np.int32)
+        whole = quick(lambda state, stack: jax.lax.scan(one, state, (numbers, stack)))
+
+        def scan(rounds: Sequence[Task]) -> tuple[State, Seen]:
+            stack = jax.tree.map(lambda *leaves: np.stack(leaves), *batches(rounds))
+            return whole(self.first, stack)
+
+        return scan
+
+    @cached_property
+    def course(self) -> list[tuple[State, Any]]:
+        """State and diagnostics after each of the rounds, by the compiled step."""
+        return list(self.run_rounds(self.step, batches(tasks())))
+
+    def run_rounds(
+        self, step: Callable, rounds: Sequence[Batch], seed: int = 0
+    ) -> Iterator[tuple[State, Any]]:
+        """The state and the diagnostics after each round; round t has its own key."""
+        state = self.first
+        for round, batch in enumerate(rounds, start=1):
+            state, info = step(round_key(seed, round), np.int32(round), state, batch)
+            yield state, info
+
+    def require(self, holds: Any, problem: str) -> None:
+        if not holds:
+            raise AssertionError(f"{self.name}: {problem}")
+
+    def require_equal(
+        self, one: Any, other: Any, what: str, tolerance: float | None = None
+    ) -> None:
+        """Two trees agree: floats within the tolerance (the learner's), all else exactly."""
+        if tolerance is None:
+            tolerance = self.entry.agreement
+        for (path, left), right in zip(
+            jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True
+        ):
+            left, right = np.asarray(left), np.asarray(right)
+            exact = not np.issubdtype(left.dtype, np.floating) or tolerance == 0
+            same = (
+                np.array_equal(left, right)
+                if exact
+                else np.allclose(left, right, rtol=tolerance, atol=tolerance)
+            )
+            where = jax.tree_util.keystr(path)
+            self.require(same, f"{what} differ in {where}: {_few(left)} against {_few(right)}")
+
+    def require_same_course(self, other: Sequence[tuple], what: str, seed: int = 0) -> None:
+        """Two courses over the rounds look alike at every round."""
+        rounds = batches(tasks())
+        own = list(self.run_rounds(self.step, rounds, seed))
+        for round, (one, another, batch) in enumerate(zip(own, other, rounds, strict=True), 1):
+            where = f"{what}, round {round},"
+            self.require_equal(one[1], another[1], where)
+            self.require_equal(self.look(one[0], batch), self.look(another[0], batch), where)
+
+    def require_finite(self, tree: Any, what: str) -> None:
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            where = jax.tree_util.keystr(path)
+            self.require(np.all(np.isfinite(leaf)), f"{what}: {where} is not finite")
+
+
+@lru_cache
+def subject_of(name: str) -> Subject:
+    """A registered learner, prepared once."""
+    return Subject(name, registered_entry(name))
+
+
+def quick(function: Callable) -> Callable:
+    return jax.jit(function, compiler_options=QUICK)
+
+
+def tasks(rounds: int = ROUNDS, rows: int = ROWS, seed: int = 0) -> list[Task]:
+    """Labels that follow merit, groups that a proxy reveals and that are labelled differently."""
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(rounds):
+        group = random.integers(0, 2, rows)
+        merit = random.normal(size=rows)
+        y = (merit + 0.8 * (group - 0.5) + 0.3 * random.normal(size=rows) > 0).astype(np.float32)
+        proxy = group - 0.5 + 0.3 * random.normal(size=rows)
+        x = np.stack([merit, proxy, random.normal(size=rows)], axis=1).astype(np.float32)
+        made.append(Task(x=x, y=y, group=group[:, None].astype(np.int32)))
+    return made
+
+
+def batches(rounds: Sequence[Task], padding: int = PADDINGS[0]) -> list[Batch]:
+    return [jax.tree.map(lambda leaf: leaf[0], stacked([task], padding)) for task in rounds]
+
+
+def round_key(seed: int, round: Any) -> Any:
+    return round_keys(jax.random.key(seed), round).step
+
+
+def described(tree: Any) -> list[tuple]:
+    """Every leaf's place, shape and dtype."""
+    return [
+        (jax.tree_util.keystr(path), leaf.shape, leaf.dtype)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    ]
+
+
+def _few(values: np.ndarray) -> str:
+    return np.array2string(values.ravel()[:4], precision=8)
