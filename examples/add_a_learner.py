@@ -38,13 +38,8 @@ def steady(problem: Problem, config: SteadyConfig) -> Learner:
     return one_pair(problem, config, move)
 
 
-ENTRY = Entry(
-    SteadyConfig,
-    steady,
-    "one pair, constant steps",
-    "examples/add_a_learner.py",
-    thrown_off="plain gradient steps: flipped labels move it as far as true ones",
-)
+WHY = "flipped labels move it as far as true ones"
+ENTRY = Entry(SteadyConfig, steady, "one pair, constant steps", "examples/", thrown_off=WHY)
 
 
 def main() -> None:

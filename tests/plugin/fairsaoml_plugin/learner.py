@@ -36,10 +36,5 @@ def steady(problem: Problem, config: SteadyConfig) -> Learner:
     return wrap(problem, config, Method(init, logits, move, step, dual=lambda pair: pair.dual))
 
 
-ENTRY = Entry(
-    SteadyConfig,
-    steady,
-    "one pair, steps of one size",
-    "tests/plugin",
-    thrown_off="flipped labels move it as far as true ones",
-)
+WHY = "flipped labels move it as far as true ones"
+ENTRY = Entry(SteadyConfig, steady, "one pair, steady steps", "tests/plugin", thrown_off=WHY)
