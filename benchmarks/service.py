@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.child import answer_of
 from benchmarks.measure import Measured, at_least, at_most
 
-__all__ = ["measure"]
+__all__ = ["measure", "open_service", "people"]
 
 CLIENTS = 32
 LABELS = 10_000
@@ -47,6 +48,8 @@ def measure(full: bool) -> list[Measured]:
         ready, alone, learning = _service(folder, seconds)
         batch, bare_batch = _batches(folder)
         labels, bare_labels = _labels(folder, Path(name))
+        rounds = 2000 if full else 500
+        early, late = answer_of("service_memory", str(_run(Path(name) / "again")), str(rounds))
     return [
         Measured(
             "single rows, 32 clients: requests/s over those of an empty route",
@@ -73,6 +76,12 @@ def measure(full: bool) -> list[Measured]:
             f"{1000 * labels:.0f} and {1000 * bare_labels:.0f} ms",
         ),
         Measured("start to ready, seconds", ready, at_most(3.0), "warm cache"),
+        Measured(
+            f"resident memory after {rounds} rounds over that after 200",
+            late / early,
+            at_most(1.1),
+            f"{late / 2**20:.0f} and {early / 2**20:.0f} MB",
+        ),
     ]
 
 
@@ -80,7 +89,8 @@ def _late(seconds: list[float]) -> float:
     return float(np.quantile(seconds, 0.99))
 
 
-def _people(count: int, seed: int = 0) -> list[dict[str, Any]]:
+def people(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows of a made table."""
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(count, COLUMNS)).round(3)
     return [
@@ -94,7 +104,8 @@ def _run(folder: Path) -> Path:
     from fairsaoml.runs.runner import run
     from fairsaoml.runs.spec import RunSpec
 
-    rows = _people(600)
+    folder.mkdir(exist_ok=True)
+    rows = people(600)
     lines = [",".join([*rows[0], "sex", "y"])]
     for number, row in enumerate(rows):
         label = row["x0"] + row["x1"] > 0
@@ -158,7 +169,7 @@ def _teach(port: int, stop: threading.Event) -> None:
 
     address, number = f"http://127.0.0.1:{port}/v1", 0
     while not stop.is_set():
-        rows = [{"id": f"t{number}-{i}", **row} for i, row in enumerate(_people(50, number))]
+        rows = [{"id": f"t{number}-{i}", **row} for i, row in enumerate(people(50, number))]
         requests.post(f"{address}/predict", json={"rows": rows}, timeout=60)
         labels = [{"id": row["id"], "label": "ny"[row["x0"] > 0]} for row in rows]
         requests.post(f"{address}/labels", json={"labels": labels}, timeout=60)
@@ -173,7 +184,7 @@ async def _load(port: int, seconds: float) -> list[float]:
 
     async def client(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        rows = _people(20, number)
+        rows = people(20, number)
         turn = 0
         while (begun := time.perf_counter()) < end:
             turn += 1
@@ -226,7 +237,8 @@ def _median(work: Callable[[int], Any], turns: int = 15) -> float:
     return statistics.median(took)
 
 
-def _open(folder: Path, rows: int) -> Any:
+def open_service(folder: Path, rows: int) -> Any:
+    """A service with tasks of so many rows, without HTTP."""
     from fairsaoml.serve.service import Service
     from fairsaoml.serve.task_rules import TaskRules
 
@@ -247,9 +259,9 @@ def _batches(folder: Path) -> tuple[float, float]:
     import fairsaoml
     from fairsaoml.serve.wire import parse, to_json
 
-    service = _open(folder, 10**6)
+    service = open_service(folder, 10**6)
     bodies = [
-        json.dumps([{"id": f"b{turn}-{i}", **row} for i, row in enumerate(_people(BATCH, turn))])
+        json.dumps([{"id": f"b{turn}-{i}", **row} for i, row in enumerate(people(BATCH, turn))])
         for turn in range(17)
     ]
     model = fairsaoml.load(folder)
@@ -270,8 +282,8 @@ def _labels(folder: Path, scratch: Path) -> tuple[float, float]:
     """Seconds of 10,000 labels in the service, and of the same rows updated in bare SQLite."""
     from fairsaoml.serve.wire import parse
 
-    service = _open(folder, 10**6)
-    service.decide([[{"id": i, **row} for i, row in enumerate(_people(LABELS))]])
+    service = open_service(folder, 10**6)
+    service.decide([[{"id": i, **row} for i, row in enumerate(people(LABELS))]])
     body = json.dumps([{"id": i, "label": "ny"[i % 2]} for i in range(LABELS)])
     begun = time.perf_counter()
     taken = service.label(parse(body.encode()))
@@ -286,10 +298,9 @@ def _labels(folder: Path, scratch: Path) -> tuple[float, float]:
     )
     bare.execute("CREATE INDEX by_id ON rows (id)")
     bare.execute("BEGIN")
-    people = _people(LABELS)
     bare.executemany(
         "INSERT INTO rows (id, content) VALUES (?, ?)",
-        [(str(i), json.dumps(row)) for i, row in enumerate(people)],
+        [(str(i), json.dumps(row)) for i, row in enumerate(people(LABELS))],
     )
     bare.execute("COMMIT")
     begun = time.perf_counter()

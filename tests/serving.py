@@ -52,6 +52,16 @@ def make_run(folder, **options):
     return folder / "run"
 
 
+_finished = []
+
+
+def finished_run(folders):
+    """The run that all tests of a process share; they serve copies of it."""
+    if not _finished:
+        _finished.append(make_run(folders.mktemp("served")))
+    return _finished[0]
+
+
 def rules(**changes):
     """Tasks of ten rows, which wait long."""
     settings = {"task_rows": 10, "task_seconds": None, "wait_seconds": 1000.0, "late": "next"}

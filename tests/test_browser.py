@@ -5,7 +5,7 @@ import shutil
 import pytest
 from playwright.sync_api import sync_playwright
 
-from serving import ODD, Process, copy_of, make_run, people
+from serving import ODD, Process, copy_of, finished_run, people
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(
@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def process(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
-    process = Process(copy_of(make_run(folder), folder / "served"), "--rows", "20")
+    run = copy_of(finished_run(tmp_path_factory), folder / "served")
+    process = Process(run, "--rows", "20")
     yield process
     assert process.stop() == 0
 
@@ -57,9 +58,16 @@ def test_rounds_appear_without_reloading_and_names_from_the_data_stay_text(brows
     assert page.locator("figure").count() == 7
     assert ODD in page.locator(".legend").nth(2).inner_text()
     assert page.locator("main script").count() == 0
-    page.locator("figure").first.focus()
+    readout = page.locator(".readout").first
+    assert readout.get_attribute("aria-live") != "polite"  # not read aloud with every round
+    page.locator("summary").focus()
+    page.keyboard.press("Tab")  # the next thing that takes the keyboard is the first chart
     page.keyboard.press("ArrowLeft")
-    assert "equalized odds by sex" in page.locator(".readout").first.inner_text()
+    assert "equalized odds by sex" in readout.inner_text()
+    assert readout.get_attribute("aria-live") == "polite"
+    for role, name in (("heading", "Alarms"), ("group", "Accuracy"), ("status", "")):
+        assert page.get_by_role(role, name=name).count() >= 1
+    assert page.locator("#verdict[aria-live=polite]").count() == 1
     assert problems == []
     page.close()
 

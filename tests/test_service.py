@@ -15,17 +15,12 @@ from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
 from fairsaoml.serve.openapi import document
 from fairsaoml.serve.service import Service, replay
-from serving import ODD, Process, copy_of, journal, make_run, people, rules, serving
-
-
-@pytest.fixture(scope="session")
-def served_run(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("served"))
+from serving import ODD, Process, copy_of, finished_run, journal, people, rules, serving
 
 
 @pytest.fixture
-def folder(served_run, tmp_path):
-    return copy_of(served_run, tmp_path / "run")
+def folder(tmp_path_factory, tmp_path):
+    return copy_of(finished_run(tmp_path_factory), tmp_path / "run")
 
 
 ROW = {"age": 40, "job": "nurse", "sex": "f"}
@@ -91,9 +86,10 @@ def test_a_bad_row_is_named_and_the_good_ones_are_answered(served_folder, row, c
 
 
 @pytest.fixture(scope="module")
-def served_folder(served_run, tmp_path_factory):
+def served_folder(tmp_path_factory):
     """One service for what changes nothing."""
-    with serving(copy_of(served_run, tmp_path_factory.mktemp("shared") / "run")) as client:
+    run = finished_run(tmp_path_factory)
+    with serving(copy_of(run, tmp_path_factory.mktemp("shared") / "run")) as client:
         yield client
 
 

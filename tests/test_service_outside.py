@@ -22,20 +22,15 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.serve import limits
 from fairsaoml.serve.new_model import encoder_of, write_new
 from kill_service import kill_often
-from serving import copy_of, listening, make_run, people, serving
+from serving import copy_of, finished_run, listening, people, serving
 
 DEPLOY = Path(__file__).parents[1] / "docs" / "service"
 TOKENS = {scope: scope[0] * 20 for scope in ("decide", "label", "read")}
 
 
-@pytest.fixture(scope="session")
-def served_run(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("outside"))
-
-
 @pytest.fixture
-def folder(served_run, tmp_path):
-    return copy_of(served_run, tmp_path / "run")
+def folder(tmp_path_factory, tmp_path):
+    return copy_of(finished_run(tmp_path_factory), tmp_path / "run")
 
 
 # Who gets in

@@ -207,6 +207,10 @@ class OnlineLearner(Saveable):
         scores, margins = self._in_parts(self._programs.scores, x, group)
         return scores, margins
 
+    def explain(self, x: Any, group: Any = None) -> Explanation | None:
+        """Return why rows are decided as they are; None where the learner cannot tell."""
+        return self.explained(x, group)[2]
+
     def explained(
         self, x: Any, group: Any = None
     ) -> tuple[np.ndarray, np.ndarray, Explanation | None]:

@@ -2,6 +2,7 @@
 "use strict";
 
 const WINDOW = 10; // rounds that a point of a curve pools
+const ENOUGH_ROWS = 2000; // that the verdict speaks of
 const REDRAW_MS = 400; // at most so often
 const REFRESH_MS = 2000; // figures that no event tells of
 const Z = 1.96; // 95 % intervals
@@ -47,7 +48,14 @@ const rounds = []; // lines of the journal
 const times = [];
 
 const share = (value) => (value == null ? "-" : value.toFixed(3));
-const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString();
+const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString(undefined, { hour12: false });
+const DAY = 86400;
+const stamp = (seconds, span) => {
+  const at = new Date(seconds * 1000);
+  if (span > 3 * DAY) return at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  const parts = { hour: "2-digit", minute: "2-digit", hour12: false };
+  return at.toLocaleTimeString(undefined, span > 900 ? parts : { ...parts, second: "2-digit" });
+};
 
 class Chart {
   constructor(title, names, options = {}) {
@@ -66,7 +74,9 @@ class Chart {
     });
     this.place = make("div", undefined, figure);
     this.readout = make("p", "", figure, "readout");
-    this.readout.setAttribute("aria-live", "polite");
+    // Read aloud only while somebody is in the chart, not with every round of every chart.
+    figure.addEventListener("focus", () => this.readout.setAttribute("aria-live", "polite"));
+    figure.addEventListener("blur", () => this.readout.setAttribute("aria-live", "off"));
     figure.addEventListener("keydown", (event) => this.move(event));
     this.figure = figure;
     this.build();
@@ -98,8 +108,11 @@ class Chart {
         width: this.width(), height: 200, series, bands,
         legend: { show: false },
         cursor: { y: false, drag: { x: true, y: false } },
-        scales: { y: { range: this.options.range || ((plot, low, high) => [0, Math.max(high || 0, 1e-9) * 1.08]) } },
-        axes: [axis, { ...axis, size: 52 }],
+        scales: { y: { range: this.options.range || ((plot, low, high) => [0, Math.max(high || 0, 1) * 1.08]) } },
+        axes: [
+          { ...axis, size: 32, space: 90, values: (plot, at) => at.map((one) => stamp(one, at[at.length - 1] - at[0])) },
+          { ...axis, size: 52 },
+        ],
         hooks: { setCursor: [() => this.read()], draw: [(plot) => this.line(plot, colour("--bad"))] },
       },
       this.data(), this.place,
@@ -266,6 +279,9 @@ function redraw() {
 // Words
 
 function list(parent, items, empty, kind) {
+  const text = JSON.stringify(items);
+  if (parent.dataset.items === text) return; // the same again would be read aloud again
+  parent.dataset.items = text;
   parent.replaceChildren();
   items.forEach((text) => make("li", text, parent, kind));
   if (!items.length && empty) make("li", empty, parent);
@@ -277,13 +293,15 @@ function since(entry) {
 }
 
 async function words() {
-  const said = await ask("/v1/fairness");
+  // "Now" is the last rounds alone: more of them where they are small.
+  const now = Math.min(Math.max(WINDOW, Math.ceil(ENOUGH_ROWS / model.settings.rows)), 2000);
+  const said = await ask(`/v1/fairness?window=${now}`);
   const on = Object.values(said.alarms).map((one) => `${one.message} Since round ${one.round}, ${clock(one.at)}.`);
   list($("alarms"), on, "None is on.", on.length ? "on" : "");
   list($("history"), said.alarm_history.map((one) => `${clock(one.at)}, round ${one.round}: ${one.message}`), "None so far.");
   if (!said.verdict) return;
   $("verdict").dataset.answer = said.verdict.answer;
-  $("sentence").textContent = said.verdict.sentence;
+  if ($("sentence").textContent !== said.verdict.sentence) $("sentence").textContent = said.verdict.sentence;
   document.title = `${said.verdict.sentence} · fairsaoml`;
   const reasons = [];
   for (const [attribute, entry] of Object.entries(said.verdict.attributes)) {
@@ -295,6 +313,7 @@ async function words() {
       }
     }
   }
+  reasons.push(`Rounds ${said.rounds.join(" to ")}.`);
   list($("reasons"), reasons);
 }
 
