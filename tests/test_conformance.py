@@ -18,7 +18,7 @@ from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Learner, Problem, RoundInfo
 from fairsaoml.learners.registry import Entry, registered
 
-QUICKLY_EAGER = ("fair-glc", "fair-aogd")
+QUICKLY_EAGER = ("fair-glc",)
 EXAMPLE = Path(__file__).parent.parent / "examples" / "add_a_learner.py"
 
 

@@ -116,7 +116,8 @@ def test_another_number_of_seeds_and_another_padding_are_the_same_game(
     assert_same(record_game(game, [1]).records, of_seed(reference, 1))
 
 
-@tiny.one_learner  # every operation is compiled for itself: slow
+@pytest.mark.slow  # every operation is compiled for itself; conformance has the like
+@tiny.one_learner
 def test_the_game_without_compilation_is_the_same_game(game, reference):
     [key] = run_keys([0])
     # `adapt` is left out: it takes the steps that `step` takes.
