@@ -272,6 +272,7 @@ def test_new_rows_get_the_score_that_the_next_round_would_have_given_them(
     command, finished, tmp_path
 ):
     # What is deployed after round 20 scored round 21: cut the run there and predict its rows.
+    from fairsaoml.runs import runner
     from fairsaoml.runs.checkpoint import save_checkpoint
     from fairsaoml.runs.saved import load_spec
     from fairsaoml.runs.spec import Setup

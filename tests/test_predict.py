@@ -12,7 +12,7 @@ import tiny
 from fairsaoml import load
 from fairsaoml.core.errors import DataError, RunError
 from fairsaoml.files import seal_of, tidy
-from fairsaoml.runs import runner
+from fairsaoml.runs import saved
 from fairsaoml.runs.checkpoint import sealed
 from fairsaoml.runs.folder import read_spec, write_spec
 from fairsaoml.runs.predict import predict_rows
@@ -158,8 +158,8 @@ def test_settings_are_kept_to_the_last_digit_and_a_spec_edited_by_hand_is_refuse
 
 
 def test_other_versions_are_named(finished, monkeypatch):
-    made = runner.versions("jax", "numpy")
-    monkeypatch.setattr(runner, "versions", lambda *names: {**made, "jax": "99.0"})
+    made = saved.versions("jax", "numpy")
+    monkeypatch.setattr(saved, "versions", lambda *names: {**made, "jax": "99.0"})
     with pytest.warns(UserWarning, match=rf"made with jax {made['jax']} \(now 99.0\)"):
         load(finished / "run")
 

@@ -794,7 +794,7 @@ def test_line_breaks_and_delimiters_inside_quotes_are_part_of_a_value(tmp_path):
         ({"drop": ["agee"]}, "did you mean 'age'"),
         ({"columns": ["payy"]}, "did you mean 'pay'"),
         ({"label": "race"}, "expected two values in the label 'race', got 3: 'a', "),
-        ({"positive": "maybe"}, "expected the positive label to be one of"),
+        ({"positive": "maybe"}, "expected a value of the label 'hired' as positive, got"),
         ({"sensitive": "pay"}, "expected at most 12 groups"),
         ({"time": "job"}, "expected dates or numbers in the time column 'job', got"),
         ({"tasks": 401}, "got 400 rows for 401 tasks"),
