@@ -85,6 +85,7 @@ def play(source: Source, row: str, seeds: int) -> Path:
     mark = folder / MARK
     if mark.exists() and mark.read_text() == code:
         return folder
+    mark.unlink(missing_ok=True)  # no file of a run's: a run replaces nothing else
     begun = time.time()
     if _is_alternative(row):
         _play_alternative(source, row, folder)
