@@ -23,7 +23,7 @@ from fairsaoml.core.errors import DataError, RunError
 from fairsaoml.serve.rows import Layout, from_rows, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
 from fairsaoml.serve.task_rules import TaskRules
-from fairsaoml.serve.tasks import NewLabel, NewRow, Tasks
+from fairsaoml.serve.tasks import NewRow, Tasks
 from fairsaoml.serve.teaching import last_step, require_learner, teach
 
 __all__ = ["ClosedTask", "DelayedLabels", "Issued", "Tally"]
@@ -272,8 +272,7 @@ class DelayedLabels:
             )
         if names:
             with self._store.writing():
-                labels = [NewLabel(text, None, number) for number, text in taken.items()]
-                self._tasks.label(labels, late, now)
+                self._tasks.label(taken, late, now)
                 self._store.counts.update(unknown=len(unknown), repeated=len(repeated))
             self._catch_up()
 

@@ -7,7 +7,7 @@ from typing import Any
 from fairsaoml.core.errors import DataError
 from fairsaoml.serve.reading import Reader, bad_id
 from fairsaoml.serve.store import LABELLED, NEVER, WAITING, Store
-from fairsaoml.serve.tasks import NewLabel, Tasks
+from fairsaoml.serve.tasks import Tasks
 from fairsaoml.serve.wire import to_line
 
 __all__ = ["Labelling"]
@@ -27,32 +27,34 @@ class Labelling:
         """
         read, errors = self._read_labels(labels)
         known = self.store.by_id("number, state, task, label", [id for id, *_ in read])
-        new: dict[int, NewLabel] = {}
-        corrected: dict[int, NewLabel] = {}
+        new: dict[int, str] = {}
+        corrected: dict[int, str] = {}
+        groups: dict[int, str] = {}
         repeated: list[Any] = []
         late: dict[int, Any] = {}
         unknown: list[Any] = []
         closed = self.store.counts["tasks"]
-        for text, id, label, groups in read:
+        for text, id, label, given in read:
             number, state, task, before = known.get(text, (0, NEVER, 0, None))
-            if state == WAITING and number not in new:
-                new[number] = NewLabel(label, groups, number)
-                if task <= closed:
-                    late[number] = id
-                continue
-            if earlier := new.get(number) or corrected.get(number):
-                before = earlier.label
             if state == NEVER:
                 unknown.append(id)
-            elif before == label:
-                repeated.append(id)
-            elif task <= closed:  # learned already, or about to be with its first label
-                late[-number] = id
-            else:
-                (new if number in new else corrected)[number] = NewLabel(label, groups, number)
+                continue
+            is_late, is_first = task <= closed, state == WAITING and number not in new
+            if is_first and is_late:
+                late[number] = id
+            elif not is_first:
+                if label == (new.get(number) or corrected.get(number) or before):
+                    repeated.append(id)
+                    continue
+                if is_late:  # learned already, or about to be with its first label
+                    late[-number] = id
+                    continue
+            (new if is_first or number in new else corrected)[number] = label
+            if given is not None:
+                groups[number] = given
         with self.store.writing():
-            self.tasks.label(list(new.values()), [number for number in late if number > 0], now)
-            self.tasks.correct(list(corrected.values()))
+            self.tasks.label(new, [number for number in late if number > 0], now)
+            self.tasks.correct(corrected, groups)
             self.store.counts.update(
                 unknown=len(unknown), repeated=len(repeated), corrected=len(corrected)
             )

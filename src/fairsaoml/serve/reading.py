@@ -57,7 +57,7 @@ class Reader:
                     name, "expected a value, got none; send null where it is not known"
                 )
         for name in self._numeric:
-            if not {type(row.get(name)) for row in rows} <= NUMBERS:
+            if not NUMBERS.issuperset([type(row.get(name)) for row in rows]):
                 for place, row in enumerate(rows):
                     if place not in bad and _is_no_number(value := row[name]):
                         message = f"expected a number, got {value!r}; mend it, or send null"

@@ -19,6 +19,10 @@ __all__ = ["LABELLED", "NEVER", "TAKEN", "WAITING", "FullDisk", "Store", "to_tex
 
 SCHEMA = 1
 SYNCHRONOUS = "FULL"  # a commit is on the disk before it counts, even if the power fails
+LOG_PAGES = (
+    8192  # of 4 KB: the log is moved into the file when it is larger, not in every large call
+)
+CACHE_KILOBYTES = 16_384  # a call of 10,000 labels fits
 APPLICATION = 0x66616972  # "fair": tells our files from other SQLite files
 # What a row is: open (waiting for its label, or labelled and waiting for its task to close), taken
 # by the task that closed with it, or never to be labelled.
@@ -96,6 +100,8 @@ class Store:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
             self._connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
+            self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
+            self._connection.execute(f"PRAGMA cache_size=-{CACHE_KILOBYTES}")
         [(version,)] = self.query("PRAGMA user_version")
         if version == 0 and not self.query("SELECT name FROM sqlite_master LIMIT 1"):
             with self.writing():

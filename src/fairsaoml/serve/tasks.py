@@ -4,13 +4,13 @@ All of it is in a store. What is due follows from the store and the time, so it 
 how often somebody looks, and a restarted process goes on where the killed one was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
 from fairsaoml.serve.task_rules import TaskRules
 
-__all__ = ["TAKEN_ROWS", "NewLabel", "NewRow", "OpenTask", "TakenRow", "Tasks"]
+__all__ = ["TAKEN_ROWS", "NewRow", "OpenTask", "TakenRow", "Tasks"]
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
@@ -24,14 +24,6 @@ class NewRow(NamedTuple):
     round: int | None = None
     why: bytes | None = None
     groups: str | None = None
-
-
-class NewLabel(NamedTuple):
-    """A row's label; texts are JSON."""
-
-    label: str
-    groups: str | None  # where they came with it
-    number: int
 
 
 class OpenTask(NamedTuple):
@@ -119,13 +111,12 @@ class Tasks:
     def _fill(self, number: int, at: float) -> None:
         self.store.write("UPDATE tasks SET full_at = ? WHERE number = ?", [at, number])
 
-    def label(self, labels: Sequence[NewLabel], late: Sequence[int], now: float) -> None:
-        """Take labels of waiting rows."""
+    def label(self, labels: Mapping[int, str], late: Sequence[int], now: float) -> None:
+        """Take labels of waiting rows, by their numbers."""
         self.store.write_many(
             f"UPDATE rows SET label = ?, state = {LABELLED} WHERE number = ?",
-            [(label, number) for label, _, number in labels],
+            [(label, number) for number, label in labels.items()],
         )
-        self._regroup(labels)
         dropped = late if self.rules.late == "drop" else ()
         self.store.write_many("DELETE FROM rows WHERE number = ?", [(n,) for n in dropped])
         self._count(
@@ -137,19 +128,13 @@ class Tasks:
             held=-len(dropped),
         )
 
-    def correct(self, labels: Sequence[NewLabel]) -> None:
-        """Replace labels of rows whose task is open."""
-        self.store.write_many(
-            "UPDATE rows SET label = ? WHERE number = ?",
-            [(label, number) for label, _, number in labels],
-        )
-        self._regroup(labels)
-
-    def _regroup(self, labels: Sequence[NewLabel]) -> None:
-        self.store.write_many(
-            "UPDATE rows SET groups = json_patch(groups, ?) WHERE number = ?",
-            [(groups, number) for _, groups, number in labels if groups is not None],
-        )
+    def correct(self, labels: Mapping[int, str], groups: Mapping[int, str]) -> None:
+        """Replace labels of rows whose task is open, and add groups that came with a label."""
+        for change, values in (("label = ?", labels), ("groups = json_patch(groups, ?)", groups)):
+            self.store.write_many(
+                f"UPDATE rows SET {change} WHERE number = ?",
+                [(value, number) for number, value in values.items()],
+            )
 
     def catch_up(self, now: float) -> None:
         """Fill, close and expire what is due by now."""

@@ -17,7 +17,7 @@ from fairsaoml.streams.table.encoder import CLIP, Categorical, Date, Encoder, Nu
 __all__ = ["NUMBERS", "RowEncoder"]
 
 MOST_REMEMBERED = 10_000  # values of a column
-NUMBERS = {int, float, type(None)}
+NUMBERS = frozenset({int, float, type(None)})
 
 
 class RowEncoder:
@@ -72,7 +72,7 @@ class RowEncoder:
 
 def _floats(rows: list[list[Any]]) -> np.ndarray:
     """Values as numbers, texts as a table's column reads them."""
-    if not set(map(type, chain.from_iterable(rows))) <= NUMBERS:
+    if not NUMBERS.issuperset(map(type, chain.from_iterable(rows))):
         for row in rows:
             row[:] = [
                 value if type(value) in NUMBERS else numbers(pa.array([value])).values[0]
