@@ -49,6 +49,7 @@ NASTY: list[Any] = [
     *("2011-02-30", "[/north]", "=cmd|'/c'!A1", "<script>", "é", "\x00", "\ud7ff", '"', "'", ","),
     *(None, True, -1, 0, 10**30, 1e30, float("nan"), [], {}, "9" * 5_000, "[" * 5_000, "age>40"),
 ]
+WHOLES = (b"[" * 100_000, b"{}", b"null", b"[]")  # in place of a file
 nasty = st.sampled_from(NASTY)
 odd_bytes = st.binary(max_size=40) | nasty.map(lambda value: str(value).encode("utf-8", "replace"))
 
@@ -67,7 +68,7 @@ def spoiled(draw: Callable, content: bytes) -> bytes:
             "double": content[at:end] * 2,
             "put": draw(odd_bytes) if way == "put" else b"",
             "end": b"",
-            "whole": draw(odd_bytes) if way == "whole" else b"",
+            "whole": draw(st.sampled_from(WHOLES) | odd_bytes) if way == "whole" else b"",
         }[way]
         before, after = content[:at], content[end:]
         content = middle if way == "whole" else before + middle + (b"" if way == "end" else after)

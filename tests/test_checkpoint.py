@@ -160,7 +160,7 @@ def test_a_checkpoint_of_a_newer_schema_is_refused(folder):
 @pytest.mark.filterwarnings("ignore:the checkpoint of")
 def test_a_checkpoint_of_another_learner_is_no_checkpoint_of_this_one(folder):
     like = jax.eval_shape(lambda: {**state_of(1.0), "more": jnp.zeros(2)})
-    with pytest.raises(RunError, match="no intact checkpoint"):
+    with pytest.raises(RunError, match="another learner, or another version"):
         load_checkpoint(folder, like)
 
 

@@ -106,15 +106,13 @@ def _more_rows(run: Run, where: str, notion: Mapping[str, Any]) -> str:
     ratio, low, high, asked = notion["ratio"], notion["low"], notion["high"], run.asked.ratio
     if not ratio or not low:
         return f"Collect more rows: too few positive decisions to judge {where}."
-    if ratio >= asked:
-        width, room = math.log(ratio / low), math.log(ratio / min(asked, RULE))
-    else:
-        width, room = math.log(high / ratio), math.log(asked / ratio)
-    times = (width / room) ** 2 if room > 0 else math.inf
-    more = (
-        f"about {max(times, 1.2):.1f} times as many rows" if times < 20 else "many times the rows"
-    )
-    return f"Collect more rows: if it stays as it is, {more} would settle {where}."
+    times = math.inf
+    if ratio > (rule := min(asked, RULE)):  # until it is surely no lower than the rule
+        times = (math.log(ratio / low) / math.log(ratio / rule)) ** 2
+    if ratio < asked:  # until it is surely below what was asked for
+        times = min(times, (math.log(high / ratio) / math.log(asked / ratio)) ** 2)
+    many = f"about {max(times, 1.2):.2g} times as many rows" if times < 20 else "far more rows"
+    return f"Collect more rows: if it stays as it is, {many} would settle {where}."
 
 
 def _excluded(run: Run) -> list[str]:

@@ -131,11 +131,11 @@ def _among(run: Run, rate: str) -> str:
     """The rows that a rate is taken of, by the label's own name where it has one."""
     if rate == "selection_rate":
         return ""
-    settings = (run.spec.get("stream") or {}).get("settings") or {}
-    label, positive = settings.get("label"), settings.get("positive")
-    if label is None or positive is None:
-        return f" with a {'positive' if rate == 'true_positive_rate' else 'negative'} label"
-    return f" with {label} {'=' if rate == 'true_positive_rate' else 'other than'} {positive}"
+    kind = "positive" if rate == "true_positive_rate" else "negative"
+    label = ((run.spec.get("stream") or {}).get("encoder") or {}).get("label") or {}
+    if label.keys() >= {"column", kind}:
+        return f" with {label['column']} = {label[kind]}"
+    return f" with a {kind} label"
 
 
 def _history(run: Run, entry: Mapping[str, Any]) -> str:

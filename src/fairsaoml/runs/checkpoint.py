@@ -199,9 +199,9 @@ def structured(arrays: Arrays, like: State) -> State:
     names = [jax.tree_util.keystr(path) for path, _ in paths]
     missing = [name for name in names if name not in arrays]
     if missing:
-        raise ValueError(
-            f"expected an array {missing[0]!r}, found none: it is of another learner, or of "
-            "another version of it"
+        raise RunError(
+            f"expected {missing[0]!r} in what was learned, found none: another learner, or another "
+            "version of it, has learned it; continue with that version, or start anew with --force"
         )
     return jax.tree.unflatten(structure, [arrays[name] for name in names])
 
