@@ -11,6 +11,7 @@ import pytest
 
 import tiny
 from fairsaoml import load as load_model
+from fairsaoml.core import fair_rule
 from fairsaoml.core.errors import FairSAOMLError, RunError
 from fairsaoml.core.types import PrimalDual
 from fairsaoml.report import write_report
@@ -193,3 +194,16 @@ def test_a_run_of_an_older_version_goes_on_where_it_stopped(learner, tmp_path):
         assert one["dual"] == pytest.approx(other["dual"], rel=1e-2, abs=1e-4)
         assert one["weights"] == pytest.approx(other["weights"], rel=1e-2, abs=1e-4)
     assert all(np.isfinite(one["loss"]) for one in ours)
+
+
+def test_a_rule_of_before_tilts_decides_as_it_did():
+    """Schema 3: the default learner's rule had no `tilt`."""
+    before = {".learned.rule.coefficient": np.ones((1, 4), np.float32), ".round": np.int32(3)}
+    _, arrays = module.MIGRATIONS[3]({}, before)
+    assert arrays[".learned.rule.tilt"].tolist() == [[0.0] * 4]
+    assert {name: arrays[name] for name in before} == before
+    rule = fair_rule.new_rule(fair_rule.layout_of([{"tpr": 1, "fpr": 0}], [2]))
+    rule = rule._replace(coefficient=jnp.array([0.5, -0.5, 0.2, -0.2]))
+    joint, chance = jnp.array([[0.1, 0.2, 0.3, 0.4]]), jnp.array([0.7])
+    added = 0.1 * 0.5 - 0.2 * 0.5 + 0.3 * 0.2 - 0.4 * 0.2
+    assert fair_rule.margins(rule, chance, joint, 0.0)[0] == pytest.approx(0.2 + added)

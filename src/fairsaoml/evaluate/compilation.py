@@ -61,8 +61,8 @@ def use_cache() -> None:
 def jit(function: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` of a round: its operations are not split between threads.
 
-    They are too small to be worth it, and with jaxlib 0.10 the pool that shares them has come to a
-    standstill now and then: a call that never returns.
+    They are too small to be worth it, and with jaxlib 0.10 a call was seen that never returned, all
+    threads of the pool that shares them waiting.
     """
     import jax
 

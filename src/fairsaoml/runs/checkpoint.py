@@ -42,7 +42,7 @@ __all__ = [
     "structured",
 ]
 
-CHECKPOINT_SCHEMA = 3
+CHECKPOINT_SCHEMA = 4
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
 DAMAGED = (OSError, ValueError, KeyError, TypeError)  # what reading a damaged file raises
@@ -80,10 +80,25 @@ def _wrapped(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
     return manifest, moved
 
 
+def _tilted(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
+    """Schema 3 to 4: what the default learner's rule adds may grow with the probability (`tilt`).
+
+    It did not then: with none the rule decides as it did.
+    """
+    end = ".rule.coefficient"
+    flat = {
+        f"{name.removesuffix(end)}.rule.tilt": np.zeros_like(values)
+        for name, values in arrays.items()
+        if name.endswith(end)
+    }
+    return manifest, {**flat, **arrays}
+
+
 # From each older schema to the one after it. All have `schema`, `round`, `file` and `sha256`.
 MIGRATIONS: dict[int, Migration] = {
     1: lambda manifest, arrays: (manifest, arrays),  # had no checksum of the manifest itself
     2: _wrapped,
+    3: _tilted,
 }
 
 
