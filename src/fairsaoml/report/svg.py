@@ -210,13 +210,18 @@ def end_names(frame: Frame, ends: Sequence[tuple[str, str, float, float]]) -> Ma
 
 
 def shorten(words: str, width: float) -> str:
-    """Return as many letters as fit a width.
+    """Return as many letters as fit a width: of several words the end too, where names differ.
 
     >>> shorten("fairsaoml-decoupled", 60), shorten("dp", 60)
     ('fairsao…', 'dp')
+    >>> shorten("fairsaoml-decoupled constraints=none", 230)
+    'fairsaoml-decoup… constraints=none'
     """
     room = max(int(width / LETTER), 1)
-    return words if len(words) <= room else words[: max(room - 1, 0)] + "…"
+    if len(words) <= room:
+        return words
+    end = room // 2 if " " in words else 0
+    return words[: max(room - 1 - end, 0)] + "…" + words[len(words) - end :]
 
 
 def extent(values: Iterable[float | None]) -> tuple[float, float] | None:

@@ -148,7 +148,7 @@ def _history(run: Run, entry: Mapping[str, Any]) -> str:
     said = f" Judged: rounds {first} to {last}{days}."
     start = int(run.rounds[-1] * WARM_UP) + 1
     if entry["since"] > start and entry["answer"] != "not fair":
-        return f"{said} Before {run.when(entry['since'])} it was not fair."
+        return f"{said} The rounds just before {run.when(entry['since'])} were not fair."
     if entry["answer"] == "not fair":
         since = run.when(entry["since"]) if entry["since"] > start else "the beginning"
         return f"{said} It has been so since {since}."
