@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.streams.stream import LARGEST_VALUE
-from fairsaoml.streams.table.columns import canonical, factor
+from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, texts, typed
 from fairsaoml.streams.table.encoder import CLIP
 from fairsaoml.streams.table.groups import Sensitive, fit_levels
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
@@ -147,17 +147,12 @@ def sensitive_table(sensitive_features: Any) -> Any:
 
 
 def _column(values: Any) -> Any:
+    if not isinstance(values, nw.Series):
+        return typed(values)
     try:
-        if isinstance(values, nw.Series):
-            return values.to_arrow()
-        return pa.array(_listed(values), from_pandas=True)
-    # Values of several types: their text.
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array([None if value is None else str(value) for value in _listed(values)])
-
-
-def _listed(values: Any) -> Any:
-    return values if isinstance(values, np.ndarray) else list(values)
+        return values.to_arrow()
+    except UNTYPED:
+        return texts(values)
 
 
 def _known_by_column(known: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from fairsaoml.runs.predict import encoded_rows, one_seed
 from fairsaoml.runs.saved import load_run
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.table.columns import typed
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.groups import Protected, Sensitive
 from fairsaoml.streams.table.reading import need, to_arrow
@@ -225,27 +226,18 @@ def rows_table(rows: Any) -> Any:
     """
     if isinstance(rows, Mapping):
         lone = any(isinstance(v, str) or not hasattr(v, "__len__") for v in rows.values())
-        rows = [rows] if lone else pa.table({str(name): _column(v) for name, v in rows.items()})
+        rows = [rows] if lone else pa.table({str(name): typed(v) for name, v in rows.items()})
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         names = dict.fromkeys(str(name) for row in rows for name in row)
-        rows = pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+        rows = pa.table({name: typed([row.get(name) for row in rows]) for name in names})
     return to_arrow(rows)
 
 
 def _with_column(table: Any, name: str, values: Any) -> Any:
     """Return a table with a column added or replaced."""
-    column = _column(values)
+    column = typed(values)
     if len(column) != table.num_rows:
         raise DataError(f"expected {table.num_rows} values of {name!r}, got {len(column)}")
     if name in table.column_names:
         return table.set_column(table.column_names.index(name), name, column)
     return table.append_column(name, column)
-
-
-def _column(values: Any) -> Any:
-    values = values if isinstance(values, np.ndarray) else list(values)
-    try:
-        return pa.array(values, from_pandas=True)
-    # Values of several types: their text.
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array([None if value is None else str(value) for value in values])

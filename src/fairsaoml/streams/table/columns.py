@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import DataError
 
 __all__ = [
+    "UNTYPED",
     "Factor",
     "Numbers",
     "array",
@@ -29,9 +30,13 @@ __all__ = [
     "positions",
     "require_flat",
     "some",
+    "texts",
+    "typed",
 ]
 
 SHOWN = 5  # values named in a message
+# What Arrow raises where it has no type for values, or none to cast them to.
+UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
@@ -111,6 +116,24 @@ def plain(table: Any) -> Any:
         if column.type != field.type:
             table = table.set_column(place, field.name, column)
     return table
+
+
+def typed(values: Any) -> Any:
+    """Python values or an array of them as a column; values of several types as their texts."""
+    values = values if isinstance(values, np.ndarray) else list(values)
+    try:
+        return pa.array(values, from_pandas=True)
+    except UNTYPED:
+        return texts(values)
+
+
+def texts(values: Iterable[Any]) -> Any:
+    """Values as Python prints them; None stays missing.
+
+    >>> texts([1, "a", None]).to_pylist()
+    ['1', 'a', None]
+    """
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def array(column: Any) -> Any:

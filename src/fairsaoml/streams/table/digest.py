@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairsaoml.streams.table.columns import array
+from fairsaoml.streams.table.columns import UNTYPED, array
 
 __all__ = ["Fingerprint", "known_beginning", "unknown_from"]
 
@@ -101,7 +101,7 @@ def _texts(column: Any) -> Any:
     """A column as texts in one array; of a type that has none, as Python writes it."""
     try:
         return array(column).cast(pa.large_string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+    except UNTYPED:
         values = column.to_pylist()
         return pa.array([None if value is None else repr(value) for value in values]).cast(
             pa.large_string()

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairsaoml.core.errors import DataError, closest
-from fairsaoml.streams.table.columns import plain
+from fairsaoml.streams.table.columns import UNTYPED, plain, texts
 from fairsaoml.streams.table.text import UNREADABLE, TextTable, damaged
 
 __all__ = ["Source", "join", "need", "open_source", "read_table", "to_arrow"]
@@ -135,14 +135,10 @@ def _with_text(table: Any, columns: Iterable[str]) -> Any:
     for name in columns:
         try:
             text = table[name].cast(pa.string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            text = _texts(table[name].to_pylist())
+        except UNTYPED:
+            text = texts(table[name].to_pylist())
         table = table.set_column(table.column_names.index(name), name, text)
     return table
-
-
-def _texts(values: Iterable[Any]) -> Any:
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 # Dataframes
@@ -173,8 +169,8 @@ def _arrow_table(frame: Any) -> Any:
 def _arrow_column(series: Any) -> Any:
     try:
         return series.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return _texts(series.to_list())
+    except UNTYPED:
+        return texts(series.to_list())
 
 
 def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
