@@ -290,6 +290,24 @@ def test_rows_are_encoded_without_a_table_to_the_last_bit_alone_and_together(mon
     assert quick.encode([]).shape == (0, len(encoder.features))
 
 
+def test_threads_that_meet_new_words_at_once_do_not_disturb_each_other(monkeypatch):
+    one, other = ({**row, "since": None} for row in mixed_table(2).to_pylist())
+    one["job"], other["job"] = "nurse", "cook"
+    expected = [RowEncoder(fit_once()).encode([row]) for row in (one, other)]
+    quick, plain, between = RowEncoder(fit_once()), Categorical.encode, []
+
+    def interrupted(column, values):
+        if column.name == "job" and not between:
+            between.append(None)  # another thread's turn, in the middle of this one's
+            between[0] = quick.encode([other])
+        return plain(column, values)
+
+    monkeypatch.setattr(Categorical, "encode", interrupted)
+    np.testing.assert_array_equal(quick.encode([one]), expected[0])
+    np.testing.assert_array_equal(between[0], expected[1])
+    np.testing.assert_array_equal(quick.encode([one, other]), np.concatenate(expected))
+
+
 def _text(value):
     return value if value is None else str(value)
 

@@ -6,7 +6,7 @@ are those that a table of rows like it would get, bit by bit, whoever else is in
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -81,30 +81,39 @@ def _floats(rows: list[list[Any]]) -> np.ndarray:
     return np.array(rows, np.float64)
 
 
+class _Features(NamedTuple):
+    """Features of the values that came, and at which place each value's are; never changed."""
+
+    place: dict[Any, int]
+    x: np.ndarray
+
+
 class _Remembered:
-    """A column's features of each value that came."""
+    """A column's features of each value that came.
+
+    Threads may encode at once: what is remembered is replaced whole, so nobody sees the half of it.
+    """
 
     def __init__(self, column: Categorical | Date) -> None:
         self.name, self._column = column.name, column
-        self._forget()
-
-    def _forget(self) -> None:
-        self._place: dict[Any, int] = {}
-        self._known = np.empty((0, len(self._column.features)), np.float32)
+        self._none = _Features({}, np.empty((0, len(column.features)), np.float32))
+        self._known = self._none
 
     def encode(self, values: list[Any]) -> np.ndarray:
         # 1, 1.0 and True are one key of a dictionary, and not one text.
         keys = [value if type(value) is str else (type(value), value) for value in values]
-        if any(key not in self._place for key in keys):
-            self._remember(dict(zip(keys, values, strict=True)))
-        return self._known[[self._place[key] for key in keys]]
+        known = self._known
+        if any(key not in known.place for key in keys):
+            known = self._known = self._with(known, dict(zip(keys, values, strict=True)))
+        return known.x[[known.place[key] for key in keys]]
 
-    def _remember(self, values: dict[Any, Any]) -> None:
-        if len(self._place) + len(values) > MOST_REMEMBERED:
-            self._forget()
-        for kind in set(map(type, values.values())):  # a column of several would be read as text
-            new = {k: v for k, v in values.items() if k not in self._place and type(v) is kind}
-            if new:
-                self._place |= {key: len(self._place) + number for number, key in enumerate(new)}
-                part = self._column.encode(pa.array(new.values())).x
-                self._known = np.concatenate([self._known, part])
+    def _with(self, known: _Features, values: dict[Any, Any]) -> _Features:
+        if len(known.place) + len(values) > MOST_REMEMBERED:
+            known = self._none
+        new = {key: value for key, value in values.items() if key not in known.place}
+        place, parts = dict(known.place), [known.x]
+        for kind in set(map(type, new.values())):  # a column of several would be read as text
+            same = {key: value for key, value in new.items() if type(value) is kind}
+            place |= {key: len(place) + number for number, key in enumerate(same)}
+            parts.append(self._column.encode(pa.array(same.values())).x)
+        return _Features(place, np.concatenate(parts))
