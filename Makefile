@@ -28,9 +28,9 @@ browser:  ## Debian's Chromium, for the tests of the page; skipped where it may 
 		|| echo "no browser: the tests of the page will be skipped"
 
 tune: install  ## the search for the settings of the paper's seven learners, into paper/tuned; hours
-	for learner in fairsaoml mask-ftml fair-fml fair-aogd fair-glc aod cbce; do \
-		$(BIN)/python -m paper tune movielens,stop-and-frisk:BMS,stop-and-frisk:RQS --learner $$learner \
-			--seeds 1 --trials 40 --set meta_iterations=20 --save paper/tuned/$$learner.toml || exit 1; done
+	printf '%s\n' fairsaoml fair-fml mask-ftml fair-aogd fair-glc aod cbce | xargs -P 2 -I LEARNER \
+		$(BIN)/python -m paper tune movielens,stop-and-frisk:BMS,stop-and-frisk:RQS --learner LEARNER \
+		--seeds 1 --jobs 1 --trials 16 --set meta_iterations=20 --save paper/tuned/LEARNER.toml
 
 reproduce: install  ## the paper's figures and tables into runs/paper; the same command continues
 	$(BIN)/python -m paper reproduce all --seeds 10

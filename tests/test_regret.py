@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import tiny
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate.prequential import prequential, stacked
 from fairsaoml.evaluate.regret import pool
+from fairsaoml.evaluate.regret import regret as regrets
 from fairsaoml.evaluate.regret.comparator import best_models, deployment, linear_rounds
 from fairsaoml.evaluate.regret.regret import (
     LossSeries,
@@ -231,6 +233,7 @@ def test_what_is_no_picture_and_no_run_is_refused(linear_run, command, tmp_path)
     assert ".svg" in said.err
     assert command("regret", tmp_path).code == 1
     assert command("regret", linear_run, "--windows", "99").code == 2
+    assert "base learner" in command("regret", linear_run, "--adapting").err  # fair-glc has none
 
 
 def test_an_old_journal_has_no_adapted_loss(linear_run):
@@ -277,6 +280,41 @@ def test_a_picture_leaves_out_what_a_logarithm_cannot_show():
     drawn = regret_picture(measured)
     assert "nothing above zero" in drawn
     assert "NaN" not in drawn
+
+
+def test_a_comparator_that_adapts_is_charged_as_the_learner_is(monkeypatch):
+    """Eq. 4 with G_t on both sides: the learner's own points, measured as comparators."""
+    game = Setup.of(linear_spec("mask-ftml", constraints="none", inner_primal_step=2.0))
+    tasks, points, adapted = tasks_of(game, 0), [], []
+    for played in prequential(game.stream, game.learner, game.problem, [0]):
+        adapted.append(played.records[0]["adapted"])
+        points.append(jax.tree.map(lambda leaf: leaf[0], played.state.learned.meta.primal))
+    charged = jax.jit(regrets._adapted(game.learner, game.problem, game.config, tasks, 0))
+    batches = stacked(tasks, 64)
+    for t, theta in enumerate(points[:-1], start=1):
+        rows = jax.tree.map(lambda leaf: leaf[t], batches)  # noqa: B023
+        loss, _ = charged(theta, jnp.int32(t), rows)
+        assert float(loss) == pytest.approx(adapted[t]["loss"], rel=1e-5)
+    monkeypatch.setattr(pool, "STEPS", 1)
+    monkeypatch.setattr(pool, "SHARES", (0.0,))  # so that every model of the pool is theta = 0
+    still = jax.tree.map(jnp.zeros_like, points[0])
+    losses = [
+        float(charged(still, jnp.int32(t), jax.tree.map(lambda leaf: leaf[t], batches))[0])  # noqa: B023
+        for t in range(9)
+    ]
+    found = regret(
+        [LossSeries(loss=np.zeros(9), violation=np.zeros((9, 0)))],
+        lambda seed: tasks,
+        game.problem,
+        game.config,
+        seeds=[0],
+        windows=[9],
+        shared=True,
+        adapted=True,
+        adapting=game.learner,
+    )
+    assert found["static"]["fair_regret"]["mean"] == pytest.approx(-sum(losses), rel=1e-5)
+    assert found["comparator"]["adapts"]
 
 
 def test_an_empty_task_is_charged_nothing():

@@ -6,7 +6,9 @@ from 1e-4 to 1e3, N_meta from 20 to 100, 1 to 10 inner steps, delta from 10 to 1
 
 - delta lies below: delta (eta1 + eta2) lambda is what pulls the price of a violation back to 0, and
   from 10 on nothing is left of the price (D14). With delta and eta2 as here, a violation of .1 is
-  worth a price of at least .75;
+  worth a price of at least .75. So do the scales that set the prices of `fair-aogd` and `fair-glc`:
+  the price of a violation of .1 is at least .28 in the first round of the one (over 6 R G) and its
+  pull at least .55 in any round of the other (over 2 G^2);
 - steps of theta are searched on a log scale where they work. With less than .01 little is learned:
   `mask-ftml` on the first 32 tasks of stop-and-frisk:BMS has a balanced accuracy of .50 with
   meta_primal_step .001, .52 with .01, .64 with .1. With more than .3 a network's run hangs on
@@ -22,7 +24,8 @@ dictionary serves every learner.
 
 from collections.abc import Container, Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any, NamedTuple, get_args
 
 from fairsaoml.core.config import LearnerConfig
 
@@ -64,7 +67,6 @@ Space = Mapping[str, Range]
 
 _STEP = Between(0.01, 0.3, log=True)
 _DUAL_STEP = Between(0.001, 1.0, log=True)
-_SCALE = Between(0.01, 10.0, log=True)
 
 SPACES: dict[str, Range] = {
     "meta_iterations": Choice((20, 40, 80)),  # N_meta
@@ -78,10 +80,10 @@ SPACES: dict[str, Range] = {
     "constraints": Choice(("dp", "eo", "dp+eo")),
     "tolerance": Between(0.001, 0.1, log=True),
     # fair-aogd: the first step is R / G, the first damping 6 R G; fair-glc: H, G; aod, cbce: S / G
-    "domain_bound": _SCALE,
-    "gradient_bound": _SCALE,
+    "domain_bound": Between(0.01, 0.2, log=True),
+    "gradient_bound": Between(0.03, 0.3, log=True),
     "decay": Between(0.0, 1.0),
-    "convexity": _SCALE,
+    "convexity": Between(0.1, 10.0, log=True),
     "scale": Between(0.01, 3.0, log=True),
     "start": Choice(("fresh", "average")),  # cbce: where a new expert begins
 }
@@ -95,13 +97,14 @@ def space_for(config: LearnerConfig, fixed: Container[str] = ()) -> dict[str, Ra
     """Return what is searched of a learner's settings: those in `SPACES` that are not `fixed`.
 
     Each range is extended to hold the config's value, so that the config itself can be a trial.
-    Without constraints, the settings that only they read are left out.
+    Without constraints, the settings that only they read are left out. A bound that may be none is
+    a guard, such as the `gradient_bound` of `fairsaoml`, and stays as it is.
 
     >>> from fairsaoml.learners.aod import AODConfig
     >>> space_for(AODConfig(scale=5.0), fixed=["meta_iterations"])
     {'scale': Between(low=0.01, high=5.0, log=True)}
     """
-    settings = {item.name for item in fields(config)}
+    settings = {item.name for item in fields(config) if NoneType not in get_args(item.type)}
     priced = config.constraints != "none" and "tolerance" in settings  # not asked for a ratio
     unread = frozenset[str]() if priced else OF_FAIRNESS
     return {

@@ -24,6 +24,9 @@ def regret(
     every_round: Annotated[
         bool, typer.Option("--every-round", help="Best models that are fair in every round.")
     ] = False,
+    adapting: Annotated[
+        bool, typer.Option("--adapting", help="As --adapted, and the best models adapt as well.")
+    ] = False,
     comparator: Annotated[
         bool, typer.Option(help="Solve for the best models; without, measure violations only.")
     ] = True,
@@ -45,6 +48,7 @@ def regret(
             windows=windows,
             adapted=adapted,
             every_round=every_round,
+            adapting=adapting,
             comparator=comparator,
             on_progress=on_progress,
         )
@@ -93,7 +97,7 @@ def _print(measured: dict[str, Any]) -> None:
             f"Comparator: {measured['comparator']['words']}.",
             f"The best fair model is fair {_where(measured)} its window.",
         ]
-        if measured["form"] == "adapted":
+        if measured["form"] == "adapted" and not measured["comparator"]["adapts"]:
             notes.append("The comparator is a fixed model and does not adapt.")
     else:
         notes.append("Sums of violations only; the comparator was not solved for.")

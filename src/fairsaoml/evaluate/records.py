@@ -63,8 +63,8 @@ def line(
 def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
     """What a line of the journal says of a learner's round."""
     rows = len(task.y)
-    held = one.held_out[:rows]
-    adapted = one.adapted_margins[:rows] > 0
+    held = one.adapted.held_out[:rows]
+    adapted = one.adapted.margins[:rows] > 0
     zero_shot = tally(task.y, one.margins[:rows] > 0, task.group, schema)
     info = one.info
     raised = [words for flag, words in WARNINGS.items() if info.flags.get(flag)]
@@ -86,8 +86,8 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
         "warnings": [*task.warnings, *raised],
         "adapted": {
             **tally(task.y[held], adapted[held], task.group[held], schema),
-            "loss": float(one.adapted_loss) if held.any() else None,
-            "violation": [float(value) for value in one.adapted_violation],
+            "loss": float(one.adapted.loss) if held.any() else None,
+            "violation": [float(value) for value in one.adapted.violation],
         },
     }
 

@@ -14,9 +14,18 @@ from jaxtyping import Array, Bool, Float, Int
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State
 
-__all__ = ["Outcome", "labelled_share", "loss_and_violation", "run_round"]
+__all__ = ["Outcome", "after_adapting", "labelled_share", "loss_and_violation", "run_round"]
 
 SUPPORT_SHARE = 0.1  # of a task's rows are labelled for `adapted`
+
+
+class Adapted(NamedTuple):
+    """A round's rows after adapting to a few labels of it."""
+
+    margins: Float[Array, "row"]
+    loss: Float[Array, ""]  # of the rows held out, like the violation
+    violation: Float[Array, "constraint"]
+    held_out: Bool[Array, "row"]  # rows that were not adapted to
 
 
 class Outcome(NamedTuple):
@@ -26,10 +35,7 @@ class Outcome(NamedTuple):
     margins: Float[Array, "row"]  # above 0: decided positive
     loss: Float[Array, ""]  # mean logistic loss of the scores
     violation: Float[Array, "constraint"]  # smooth violations of the margins
-    adapted_margins: Float[Array, "row"]
-    adapted_loss: Float[Array, ""]  # the same two after adapting, on the rows held out
-    adapted_violation: Float[Array, "constraint"]
-    held_out: Bool[Array, "row"]  # rows that `adapted` is measured on
+    adapted: Adapted
     info: RoundInfo
     plain_margins: Float[Array, "row"] | None  # what would have decided without fairness
     threshold: Float[Array, "row"] | None  # the probability that a row needed
@@ -46,14 +52,8 @@ def run_round(
     """One round of one seed: the state after it, and what it showed."""
     keys = round_keys(run_key, round)
     scores, margins = learner.scores(state, batch.x), learner.margins(state, batch.x, batch.group)
-    support, held_out = labelled_share(keys.split, batch)
-    adapted = learner.adapt(state, support)
-    adapted_margins = learner.margins(adapted, batch.x, batch.group)
     loss, violation = loss_and_violation(problem, scores, margins, batch)
-    rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
-    adapted_loss, adapted_violation = loss_and_violation(
-        problem, learner.scores(adapted, batch.x), adapted_margins, rest
-    )
+    adapted = after_adapting(learner, problem, keys.split, state, batch)
     plain, explain = learner.plain_margins, learner.explain
     learned, info = learner.step(keys.step, round, state, batch)
     return learned, Outcome(
@@ -61,14 +61,23 @@ def run_round(
         margins=margins,
         loss=loss,
         violation=violation,
-        adapted_margins=adapted_margins,
-        adapted_loss=adapted_loss,
-        adapted_violation=adapted_violation,
-        held_out=held_out,
+        adapted=adapted,
         info=info,
         plain_margins=plain(state, batch.x) if plain else None,
         threshold=explain(state, batch.x, batch.group).threshold if explain else None,
     )
+
+
+def after_adapting(
+    learner: Learner, problem: Problem, key: Key, state: State, batch: Batch
+) -> Adapted:
+    """Adapt to a labelled share of a round's rows and measure on the others."""
+    support, held_out = labelled_share(key, batch)
+    adapted = learner.adapt(state, support)
+    margins = learner.margins(adapted, batch.x, batch.group)
+    rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
+    loss, violation = loss_and_violation(problem, learner.scores(adapted, batch.x), margins, rest)
+    return Adapted(margins=margins, loss=loss, violation=violation, held_out=held_out)
 
 
 def loss_and_violation(

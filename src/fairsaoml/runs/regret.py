@@ -22,6 +22,7 @@ def run_regret(
     windows: str | None = None,
     adapted: bool = False,
     every_round: bool = False,
+    adapting: bool = False,
     comparator: bool = True,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
@@ -32,12 +33,14 @@ def run_regret(
         windows: lengths such as "1,4,16", or "all"; None: powers of two, and all rounds.
         adapted: measure the scores after a few labels of each round.
         every_round: the best fair model is fair in every round of its window, not only over it.
+        adapting: the best models adapt in each round as the learner does, and so does the run.
         comparator: solve for the best fixed models; without, only violations are measured.
         on_progress: called with the windows solved so far and their number.
 
     Returns:
         Plain data, by window length; see `evaluate.regret`.
     """
+    adapted = adapted or adapting
     content = read_spec(folder)
     spec = RunSpec.from_json(content)
     lines = read_rounds(folder / ROUNDS)
@@ -85,5 +88,6 @@ def run_regret(
         shared=not stream.seeded,
         adapted=adapted,
         every_round=every_round,
+        adapting=setup.learner if adapting else None,
         on_progress=on_progress,
     )

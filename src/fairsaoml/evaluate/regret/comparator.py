@@ -32,7 +32,15 @@ from fairsaoml.core.types import Batch, Problem, Task
 from fairsaoml.evaluate.prequential import bucket, stacked
 from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
 
-__all__ = ["Comparators", "Rounds", "best_models", "deployment", "linear_rounds"]
+__all__ = [
+    "Comparators",
+    "Rounds",
+    "base_rates",
+    "best_models",
+    "deployment",
+    "linear_rounds",
+    "priors",
+]
 
 TOLERANCE = 1e-5  # duality gap per round that is asked for
 FAR = 1e3  # without a ball, proofs hold for all models of at most this norm
@@ -92,6 +100,25 @@ class Comparators(NamedTuple):
         return (self.loss - self.bound) / self.length
 
 
+def base_rates(tasks: Sequence[Task]) -> list[float | None]:
+    """Each task's share of positives, None for an empty task."""
+    return [float(task.y.mean()) if len(task.y) else None for task in tasks]
+
+
+def priors(rates: Sequence[float | None], config: Mapping[str, Any]) -> prior.Prior:
+    """The class prior before each round, from the tasks' shares of positives (D25)."""
+    known = np.array([rate is not None for rate in rates], np.float32)
+    shares = np.array([rate or 0.0 for rate in rates], np.float32)
+
+    def one(old: prior.Prior, turn: tuple) -> tuple[prior.Prior, prior.Prior]:
+        rate, weight = turn
+        row: Any = None
+        seen = Batch(x=row, y=rate[None], group=row, weight=weight[None])
+        return prior.observe(old, seen, config["prior_discount"]), old
+
+    return jax.lax.scan(one, prior.no_prior(), (shares, known))[1]
+
+
 def deployment(rates: Sequence[float | None], config: Mapping[str, Any]) -> tuple[Floats, Floats]:
     """What deployment adds to a model's logit in each round, and the threshold there (D25).
 
@@ -102,18 +129,9 @@ def deployment(rates: Sequence[float | None], config: Mapping[str, Any]) -> tupl
     >>> shift.round(3).tolist(), threshold.tolist()  # log 3 after the first round
     ([0.0, 1.099], [0.0, 0.0])
     """
-    known = np.array([rate is not None for rate in rates], np.float32)
-    shares = np.array([rate or 0.0 for rate in rates], np.float32)
-
-    def one(old: prior.Prior, turn: tuple) -> tuple[prior.Prior, tuple]:
-        rate, weight = turn
-        row: Any = None
-        seen = Batch(x=row, y=rate[None], group=row, weight=weight[None])
-        out = (prior.log_odds(old), prior.threshold(old, config["decision"]))
-        return prior.observe(old, seen, config["prior_discount"]), out
-
-    _, (shift, threshold) = jax.lax.scan(one, prior.no_prior(), (shares, known))
-    return np.asarray(shift, np.float64), np.asarray(threshold, np.float64)
+    before = priors(rates, config)
+    threshold = jax.vmap(lambda old: prior.threshold(old, config["decision"]))(before)
+    return np.asarray(prior.log_odds(before), np.float64), np.asarray(threshold, np.float64)
 
 
 def linear_rounds(
@@ -127,7 +145,7 @@ def linear_rounds(
     The gap of logits is linear in theta: its coefficients are read off the constraint itself, as
     its gradient, so that there is one definition of it.
     """
-    shift, _ = deployment([float(task.y.mean()) if len(task.y) else None for task in tasks], config)
+    shift, _ = deployment(base_rates(tasks), config)
     if scored is not None:
         tasks = [
             task._replace(x=task.x[rows], y=task.y[rows], group=task.group[rows])

@@ -6,10 +6,11 @@ unfairness, and each is also taken with its scores drawn towards its bias, down 
 model, which is always fair. Every model is then measured on *all* rows of every round; a window's
 comparator is the best of the pool that keeps the window's constraints. So its figures are true, its
 constraints are kept, and its loss is an upper bound of the best model's: the regret against it is
-a lower bound of the regret.
+a lower bound of the regret. Models that adapt in each round before they are measured (Eq. 4) are
+drawn towards zero instead; where none is fair, the least unfair is taken.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -53,28 +54,39 @@ def fit_pool(
     *,
     radius: float | None,
     scored: Sequence[NDArray[np.bool_]] | None = None,
+    adapted: Callable[[Params, Array, Batch], tuple[Array, Array]] | None = None,
     seed: int = 0,
 ) -> Pool:
-    """Fit and measure a pool; `shift` and `threshold` are the rounds' deployment (D25)."""
-    batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
+    """Fit and measure a pool; `shift` and `threshold` are the rounds' deployment (D25).
+
+    `adapted` says, of parameters and a round, the loss and the violations after adapting to it.
+    """
+    whole = batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
     if scored is not None:
+        batches = whole._replace(weight=whole.weight.copy())
         for weight, rows in zip(batches.weight, scored, strict=True):
             weight[: len(rows)] *= rows
     places = _places(len(tasks), windows)
     deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
     key = jax.random.key(seed)
     models = jax.jit(lambda *of: _fit(problem, radius, key, *of))(batches, deployed, places)
-    measure = jax.jit(lambda models, turn: jax.vmap(lambda m: _measure(problem, m, *turn))(models))
+
+    def measured(model: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
+        if adapted is None:
+            return _measure(problem, model, rows, (deployed[0][t], deployed[1][t]))
+        shrunk = jax.tree.map(lambda leaf: jnp.multiply.outer(jnp.asarray(SHARES), leaf), model)
+        return jax.vmap(lambda theta: adapted(theta, t, rows))(shrunk)
+
+    measure = jax.jit(jax.vmap(measured, in_axes=(0, None, None)))
+    rows = batches if adapted is None else whole
     by_round = [
-        measure(models, jax.tree.map(lambda leaf: leaf[t], (batches, deployed)))  # noqa: B023
+        measure(models, np.int32(t), jax.tree.map(lambda leaf: leaf[t], rows))  # noqa: B023
         for t in range(len(tasks))
     ]
     loss = np.stack([np.asarray(f, np.float64) for f, _ in by_round], axis=-1)
     violation = np.stack([np.asarray(g, np.float64) for _, g in by_round], axis=2)
-    return Pool(
-        loss=loss.reshape(-1, len(tasks)),
-        violation=violation.reshape(-1, len(tasks), violation.shape[-1]),
-    )
+    loss = loss.reshape(-1, len(tasks))
+    return Pool(loss=loss, violation=violation.reshape(*loss.shape, len(problem.constraints)))
 
 
 def best_of_pool(pool: Pool, length: int, *, fair: bool, every_round: bool = False) -> Comparators:
@@ -88,8 +100,8 @@ def best_of_pool(pool: Pool, length: int, *, fair: bool, every_round: bool = Fal
     """
     loss, violation = (_window_sums(values, length) for values in pool)
     unfair = _window_sums(np.maximum(pool.violation, 0.0), length) if every_round else violation
-    allowed = (unfair <= 0).all(axis=2) if fair else np.ones(loss.shape, bool)
-    chosen = np.where(allowed, loss, np.inf).argmin(axis=0)  # (window,)
+    excess = np.maximum(unfair, 0.0).sum(axis=2) * fair
+    chosen = np.lexsort((loss, excess), axis=0)[0]  # (window,)
     every = np.arange(loss.shape[1])
     return Comparators(
         start=every,

@@ -16,17 +16,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.core.keys import round_keys, run_keys
-from fairsaoml.core.types import Problem, Task
+from fairsaoml.core.keys import init_key, round_keys, run_keys
+from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
 from fairsaoml.evaluate.prequential import bucket, stacked
-from fairsaoml.evaluate.regret.comparator import Comparators, best_models, deployment, linear_rounds
+from fairsaoml.evaluate.regret.comparator import (
+    Comparators,
+    base_rates,
+    best_models,
+    deployment,
+    linear_rounds,
+    priors,
+)
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
 from fairsaoml.evaluate.regret.windows import doubling, worst
-from fairsaoml.evaluate.round import labelled_share
+from fairsaoml.evaluate.round import after_adapting, labelled_share
 
 __all__ = [
     "Growth",
@@ -54,7 +63,13 @@ APPROXIMATE = (
     "both regrets are lower bounds"
 )
 
+ADAPTING = (
+    "models adapt to each round by the learner's base learner before they are measured: the best "
+    "of a pool of {models} stands in for the best of each window; both regrets are lower bounds"
+)
+
 Floats = NDArray[np.float64]
+Adapting = Callable[[Params, Array, Batch], tuple[Array, Array]]
 
 
 class LossSeries(NamedTuple):
@@ -160,15 +175,16 @@ def regret(
     shared: bool,
     adapted: bool = False,
     every_round: bool = False,
+    adapting: Learner | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Regrets and violations of a run's seeds, by window length; plain data.
 
     `passes` gives the tasks of a seed, `shared` says that they are the same for all. `adapted`
-    compares the adapted figures, on the rows held out. Departs from Eq. 4 there: the comparator is
-    a fixed model and does not adapt; G_t of a comparator is the learner's own affair and makes
-    the problem one that cannot be solved. A comparator is fair over its window, or with
-    `every_round` in each of its rounds, as Theta is in the paper.
+    compares the adapted figures, on the rows held out. A comparator is a fixed model, or one that
+    adapts in each round as the learner `adapting` does (G_t in Eq. 4): a problem that is not
+    convex. It is fair over its window, or with `every_round` in each of its rounds, as Theta is in
+    the paper.
     """
     rounds = len(series[0].loss)
     lengths = sorted({*windows, rounds})
@@ -179,7 +195,8 @@ def regret(
             continue
         tasks = list(passes(seed))[:rounds]
         scored = _held_out(tasks, seed) if adapted else None
-        solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round))
+        adapt = adapting and _adapted(adapting, problem, config, tasks, seed)
+        solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round, adapt))
     total = len({id(solver) for solver in solvers}) * sum(rounds - n + 1 for n in lengths)
     done, entries = 0, {}
     for length in lengths:
@@ -206,7 +223,7 @@ def regret(
         "rounds": rounds,
         "seeds": list(seeds),
         "constraints": [c.name for c in problem.constraints],
-        "comparator": _said(solvers, config) | {"every_round": every_round},
+        "comparator": _said(solvers, config, adapting is not None) | {"every_round": every_round},
         "windows": [entries[length] for length in windows],
         "static": {key: entries[rounds][key] for key in ("fair_regret", "regret", "violation")},
     }
@@ -228,9 +245,10 @@ class _Solver:
         scored: Sequence[NDArray[np.bool_]] | None,
         lengths: Sequence[int],
         every_round: bool,
+        adapted: Adapting | None,
     ) -> None:
         self._every_round = every_round
-        self.linear = config["model"] == "logistic"
+        self.linear = config["model"] == "logistic" and adapted is None
         self.convex = self.linear and (config["score"] == "logit" or not problem.constraints)
         self.solved: dict[int, _Solved] = {}
         self._radius = config["radius"]
@@ -239,11 +257,9 @@ class _Solver:
             linear = linear_rounds(tasks, problem, config, scored)
             self._rounds = linear._replace(every_round=every_round)
         if not self.convex:
-            rates = [float(task.y.mean()) if len(task.y) else None for task in tasks]
-            shift, threshold = deployment(rates, config)
-            self.pool = fit_pool(
-                tasks, problem, shift, threshold, lengths, radius=self._radius, scored=scored
-            )
+            shift, threshold = deployment(base_rates(tasks), config)
+            how = {"radius": self._radius, "scored": scored, "adapted": adapted}
+            self.pool = fit_pool(tasks, problem, shift, threshold, lengths, **how)
 
     def solve(self, length: int) -> None:
         fair, free = (self._best(length, fair=fair) for fair in (True, False))
@@ -256,7 +272,7 @@ class _Solver:
         return best_models(self._rounds, length, radius=self._radius, fair=fair, near=near)
 
 
-def _said(solvers: Sequence[_Solver], config: Mapping[str, Any]) -> dict[str, Any]:
+def _said(solvers: Sequence[_Solver], config: Mapping[str, Any], adapting: bool) -> dict[str, Any]:
     """What is guaranteed of the comparators, in words and numbers."""
     first = solvers[0]
     solved = [one for solver in solvers for one in solver.solved.values()]
@@ -265,13 +281,41 @@ def _said(solvers: Sequence[_Solver], config: Mapping[str, Any]) -> dict[str, An
     excess = max(max(float(f.fair.violation.max(initial=0.0)), 0.0) for f in solved)
     models = 0 if first.convex else len(first.pool.loss)
     words = EXACT if first.convex else HALF_EXACT if first.linear else APPROXIMATE
+    words = ADAPTING if adapting else words
     return {
         "kind": "exact" if first.convex else "approximate",
         "words": words.format(gap=gap or 0.0, excess=excess, models=models, score=config["score"]),
         "radius": config["radius"],
         "gap_per_round": gap,
         "largest_excess": excess,
+        "adapts": adapting,
     }
+
+
+def _adapted(
+    learner: Learner, problem: Problem, config: Mapping[str, Any], tasks: Sequence[Task], seed: int
+) -> Adapting:
+    """What a learner would be charged that begins round t at theta, free of prices (Eq. 4).
+
+    Departs from Eq. 4, which is silent about the comparator's lambda: it is 0.
+    """
+    (run_key,) = run_keys([seed])
+    blank = learner.init(init_key(run_key))
+    if not hasattr(blank.learned, "meta"):
+        raise ConfigError("expected a learner with a base learner to adapt by, got one without")
+    before, nothing = priors(base_rates(tasks), config), jnp.zeros(len(problem.constraints))
+
+    def adapted(theta: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
+        state = blank._replace(
+            learned=blank.learned._replace(meta=PrimalDual(primal=theta, dual=nothing)),
+            prior=jax.tree.map(lambda leaf: leaf[t], before),
+            round=t,
+        )
+        split = round_keys(run_key, t + 1).split
+        figures = after_adapting(learner, problem, split, state, rows)
+        return figures.loss, figures.violation
+
+    return adapted
 
 
 def _held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
