@@ -125,9 +125,9 @@ def _overview(rows: Sequence[Mapping[str, Any]], seen: bool) -> str:
             blocks = [b for b in row["blocks"] if b["domain"] is not None and b["end"] == end]
             blocks = blocks or [b for b in row["blocks"] if b["domain"] is None]
             for measure in OVERVIEW:
-                values = [block["figures"][measure]["pooled"] for block in blocks]
                 digits = 3 if "accuracy" in measure else 2
-                cells.append(" ".join(short(value, digits) for value in values))
+                values = [_with_spread(block["figures"][measure], digits) for block in blocks]
+                cells.append(", ".join(values))
         body.append(cells)
     order = f"Domains in their order: {', '.join(named)}.\n\n" if len(domains) > 1 else ""
     return order + table(head, body)
@@ -147,9 +147,9 @@ def _name(row: Mapping[str, Any]) -> str:
     return {"ours": "**{}**", "alternative": "*{}*"}.get(row["kind"], "{}").format(row["label"])
 
 
-def _with_spread(figure: Mapping[str, float | None]) -> str:
+def _with_spread(figure: Mapping[str, float | None], digits: int = 3) -> str:
     spread = figure["spread"]
-    return short(figure["pooled"]) + (f" ± {short(spread)}" if spread is not None else "")
+    return short(figure["pooled"], digits) + ("" if spread is None else f" ± {short(spread)}")
 
 
 def short(value: float | None, digits: int = 3) -> str:

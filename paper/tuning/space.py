@@ -14,8 +14,8 @@ from 1e-4 to 1e3, N_meta from 20 to 100, 1 to 10 inner steps, delta from 10 to 1
   meta_primal_step .001, .52 with .01, .64 with .1. With more than .3 a network's run hangs on
   rounding: on stop-and-frisk:RQS two runs of `fairsaoml` that differ by 1e-7 in round 1 differ by
   1e-7 in round 20 with steps of .1, and by 1e-3 to 3e-2 with .5 and with 1;
-- N_meta and inner steps are thinned: each value is a program of its own to compile, and its time
-  grows with the value.
+- N_meta is thinned and inner steps stay at the default of 1: each value is a program of its own to
+  compile, and its time grows with the value.
 
 The notion of fairness is part of everyone's search, for all are judged on DP and EO.
 The tolerance, and the scales that stand for steps in the competitors, are searched as well. One
@@ -24,7 +24,6 @@ dictionary serves every learner.
 
 from collections.abc import Container, Mapping
 from dataclasses import fields
-from types import NoneType
 from typing import Any, NamedTuple, get_args
 
 from fairsaoml.core.config import LearnerConfig
@@ -70,7 +69,6 @@ _DUAL_STEP = Between(0.001, 1.0, log=True)
 
 SPACES: dict[str, Range] = {
     "meta_iterations": Choice((20, 40, 80)),  # N_meta
-    "inner_steps": Choice((1, 2, 5)),
     "inner_primal_step": _STEP,
     "inner_dual_step": _DUAL_STEP,
     "meta_primal_step": _STEP,  # eta1
@@ -104,7 +102,7 @@ def space_for(config: LearnerConfig, fixed: Container[str] = ()) -> dict[str, Ra
     >>> space_for(AODConfig(scale=5.0), fixed=["meta_iterations"])
     {'scale': Between(low=0.01, high=5.0, log=True)}
     """
-    settings = {item.name for item in fields(config) if NoneType not in get_args(item.type)}
+    settings = {item.name for item in fields(config) if type(None) not in get_args(item.type)}
     priced = config.constraints != "none" and "tolerance" in settings  # not asked for a ratio
     unread = frozenset[str]() if priced else OF_FAIRNESS
     return {

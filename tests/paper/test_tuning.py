@@ -319,7 +319,7 @@ def test_every_space_is_some_learners():
 
 def test_without_constraints_no_price_is_searched():
     space = space_for(registry.configure("fair-fml", {"constraints": "none"}))
-    assert set(space) == {"meta_iterations", "inner_steps", "inner_primal_step", "meta_primal_step"}
+    assert set(space) == {"meta_iterations", "inner_primal_step", "meta_primal_step"}
 
 
 def test_no_damping_in_the_search_switches_a_constraint_off():
@@ -327,6 +327,9 @@ def test_no_damping_in_the_search_switches_a_constraint_off():
     steps = SPACES["meta_primal_step"].high + SPACES["meta_dual_step"].high
     violation, price = 0.1, 0.75
     assert all(violation >= price * delta * steps for delta in SPACES["dual_damping"].values)
+    # fair-aogd: at g / (6 R G) in round 1, and higher later. fair-glc pulls by g / ((m + 1) G^2).
+    assert violation / (6 * SPACES["domain_bound"].high * SPACES["gradient_bound"].high) > 0.27
+    assert violation / (2 * SPACES["gradient_bound"].high ** 2) > 0.5
 
 
 def test_everyone_who_knows_fairness_searches_its_notion_and_cbce_its_start():

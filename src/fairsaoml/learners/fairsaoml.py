@@ -15,21 +15,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, experts, intervals
 from fairsaoml.core.buffers import Buffer, Deck, Sizes
-from fairsaoml.core.config import (
-    DrawingConfig,
-    IntervalConfig,
-    damping,
-    integer,
-    number,
-    one_of,
-    optional,
-    setting,
-)
+from fairsaoml.core.config import DrawingConfig, IntervalConfig, damping
 from fairsaoml.core.experts import Bank, Roll, put
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added
 from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
 from fairsaoml.core.prior import Deployed
+from fairsaoml.core.settings import integer, number, one_of, optional, setting
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
 
 __all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]

@@ -78,9 +78,9 @@ def fit_pool(
         return jax.vmap(lambda theta: adapted(theta, t, rows))(shrunk)
 
     measure = jax.jit(jax.vmap(measured, in_axes=(0, None, None)))
-    rows = batches if adapted is None else whole
+    played = batches if adapted is None else whole
     by_round = [
-        measure(models, np.int32(t), jax.tree.map(lambda leaf: leaf[t], rows))  # noqa: B023
+        measure(models, np.int32(t), jax.tree.map(lambda leaf: leaf[t], played))  # noqa: B023
         for t in range(len(tasks))
     ]
     loss = np.stack([np.asarray(f, np.float64) for f, _ in by_round], axis=-1)
