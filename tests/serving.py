@@ -105,7 +105,7 @@ def serving(folder, tokens=None, host="localhost", **changes):
     also = {name: changes.pop(name) for name in ("clock", "webhook") if name in changes}
     service = Service(folder, rules(**changes), **also)
     app = App(service, Access(tokens or {}))
-    with TestClient(app.starlette, base_url=f"http://{host}") as client:
+    with TestClient(app.router, base_url=f"http://{host}") as client:
         yield Client(app, client)
 
 

@@ -153,6 +153,16 @@ def test_labels_are_counted_once_corrected_while_open_and_late_after(folder):
         assert set(said["why"]["features"]) <= set(client.app.service.live.online.schema.features)
 
 
+def test_tasks_may_be_smaller_after_a_restart(folder):
+    sizes = []
+    for task_rows, count in ((10, 5), (3, 4)):
+        service = Service(folder, rules(task_rows=task_rows))
+        service.decide([[row for row, _ in people(count, seed=count)]])
+        sizes.append([size for (size,) in service.store.query("SELECT size FROM tasks")])
+        service.close()
+    assert sizes == [[5], [5, 3, 1]]
+
+
 def play(client, count, seed=0):
     """People are decided, and labelled the last ones first."""
     rows = people(count, seed)
@@ -345,7 +355,7 @@ def test_the_document_describes_every_route_and_every_answer(folder):
         }
         routes = {
             (route.path.replace(":path}", "}"), method.lower())
-            for route in client.app.starlette.routes
+            for route in client.app.router.routes
             for method in route.methods - {"HEAD"}
         }
         assert described == routes

@@ -21,6 +21,7 @@ from fairsaoml.cli.serve import serve as command
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.serve import limits
 from fairsaoml.serve.new_model import encoder_of, write_new
+from fairsaoml.serve.server import _listen
 from kill_service import kill_often
 from serving import copy_of, finished_run, listening, people, serving
 
@@ -86,6 +87,11 @@ def test_long_heads_slow_requests_and_connections_too_many_are_cut_off(folder, m
         monkeypatch.setattr("fairsaoml.serve.app.MOST_WATCHERS", 0)
         assert httpx2.get(f"{address}/v1/events").status_code == 503
         assert httpx2.get(f"{address}/v1/model").status_code == 200
+
+
+def test_an_answer_is_not_held_back_until_its_head_is_acknowledged():
+    with _listen("127.0.0.1", 0) as one:
+        assert one.proto == socket.IPPROTO_TCP  # by this asyncio knows to set TCP_NODELAY
 
 
 # What it tells others

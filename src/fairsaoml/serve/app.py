@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.serve.access import Access
@@ -89,16 +89,17 @@ class App:
         self.ending = False
         self.problem = ""  # why learning stopped
         self.stop: Callable[[], None] = lambda: None  # ends whoever serves this
-        self.starlette = Starlette(
+        # A router alone: what Starlette's middleware does for errors is done here.
+        self.router = Router(
             routes=[
-                Route(one.path, self._handler(one), methods=[one.method], name=one.path)
+                Route(one.path, Handler(self, one), methods=[one.method], name=one.path)
                 for one in ROUTES
             ],
             lifespan=self._lifespan,
         )
 
     @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, _: Any) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
 
         def happened() -> None:
@@ -147,34 +148,42 @@ class App:
                 self.problem = str(problem)
             await asyncio.sleep(TICK_SECONDS)
 
-    def _handler(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-        """Check the token, call the route, turn errors into words, count."""
+    async def write(self, work: Callable[..., Any], *values: Any) -> Any:
+        """Let the thread that writes do something."""
+        return await asyncio.get_running_loop().run_in_executor(self.writer, work, *values)
 
-        async def handle(request: Request) -> Response:
-            begun = time.perf_counter()
-            response = await self._answer(endpoint, request)
+
+class Handler:
+    """A route as Starlette calls it: checks the token, turns errors into words, counts."""
+
+    def __init__(self, app: App, endpoint: Endpoint) -> None:
+        self._app, self._endpoint = app, endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun, status = time.perf_counter(), 500
+        try:
+            response = await self._answer(Request(scope, receive))
+            status = response.status_code
+        finally:
             seconds = time.perf_counter() - begun
-            self.metrics.observe(endpoint.path, response.status_code, seconds, time.time())
-            return response
+            self._app.metrics.observe(self._endpoint.path, status, seconds, time.time())
+        await response(scope, receive, send)
 
-        return handle
-
-    async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
-        refused = self.access.refusal(endpoint.scope, request.headers) if endpoint.scope else None
+    async def _answer(self, request: Request) -> Response:
+        app, scope = self._app, self._endpoint.scope
+        refused = app.access.refusal(scope, request.headers) if scope else None
         if refused:
             return said(refused[1], refused[0])
         try:
-            return await endpoint.function(self, request)
+            return await self._endpoint.function(app, request)
         except TooMuch as problem:
             return said(str(problem), problem.status)
         except FullDisk as problem:
             return said(str(problem), 507)
         except (DataError, UnicodeDecodeError) as problem:
             return said(str(problem), 422)
-
-    async def write(self, work: Callable[..., Any], *values: Any) -> Any:
-        """Let the thread that writes do something."""
-        return await asyncio.get_running_loop().run_in_executor(self.writer, work, *values)
+        except ClientDisconnect:
+            return said("the request did not come whole", 400)
 
 
 def said(error: str, status: int) -> Response:

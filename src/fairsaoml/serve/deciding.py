@@ -21,12 +21,12 @@ class Answer(NamedTuple):
     content: dict[str, Any]
 
 
-class NewlyAsked(NamedTuple):
-    """A row that was not decided before."""
+class AskedRow(NamedTuple):
+    """A row to decide, as it came and as text."""
 
     place: int  # in the request
     id: int | str
-    content: str  # the row as text, without its id
+    content: str  # without its id
     row: dict[str, Any]
 
 
@@ -38,50 +38,47 @@ class Deciding:
 
     def decide(self, live: Live, rows: Sequence[Any], now: float) -> list[Answer]:
         """Decide rows by one state, commit them together, and answer each."""
-        answers: list[Answer | None] = [None] * len(rows)
-        read: list[tuple[str, NewlyAsked]] = []
+        answers: dict[int, Answer] = {}
+        new: dict[str, AskedRow] = {}
+        again: list[tuple[str, AskedRow]] = []  # asked for in this request or before
         for place, row in enumerate(rows):
-            taken = _read(place, row)
-            if isinstance(taken, BadValue):
-                answers[place] = _refused(taken)
-            else:
-                read.append(taken)
-        known = self.store.by_id("content, answer, round", [id for id, _ in read])
-        new: dict[str, NewlyAsked] = {}
-        for id, one in read:
-            if id in known:
-                content, answer, round = known[id]
-                decision, chance = json.loads(answer)
-                said = self._said(one.id, decision, chance, round)
-                answers[one.place] = said if content == one.content else _conflict(one.id)
-            else:
-                new.setdefault(id, one)
+            key, one = _read(place, row)
+            if isinstance(one, BadValue):
+                answers[place] = _refused(one)
+            elif new.setdefault(key, one) is not one:
+                again.append((key, one))
+        known = self.store.by_id("content, answer, round", list(new))
+        again += [(key, new.pop(key)) for key in known]
         if new:
             self._issue(live, new, answers, now)
-        for id, one in read:
-            if answers[one.place] is None:  # a row that came twice
-                first = new[id]
-                same = first.content == one.content
-                answers[one.place] = answers[first.place] if same else _conflict(one.id)
-        return [answer for answer in answers if answer is not None]
+        for key, one in again:
+            if key in known:
+                content, answer, round = known[key]
+                decision, chance = json.loads(answer)
+                said = self._said(one.id, decision, chance, round)
+            else:
+                content, said = new[key].content, answers[new[key].place]
+            answers[one.place] = said if content == one.content else _conflict(one.id)
+        return [answers[place] for place in range(len(rows))]
 
     def _issue(
-        self, live: Live, new: dict[str, NewlyAsked], answers: list[Answer | None], now: float
+        self, live: Live, new: dict[str, AskedRow], answers: dict[int, Answer], now: float
     ) -> None:
         """Decide new rows, commit them, and set their answers."""
         items = list(new.items())
-        bad = self.reader.bad_rows([one.row for _, one in items])
-        for index, problem in bad.items():
-            answers[items[index][1].place] = _refused(problem)
-        if bad:
+        seen = self.reader.seen([one.row for _, one in items])
+        if seen is None:
+            bad = self.reader.bad_rows([one.row for _, one in items])
+            answers |= {items[index][1].place: _refused(what) for index, what in bad.items()}
             items = [item for index, item in enumerate(items) if index not in bad]
+            seen = self.reader.encoded([one.row for _, one in items])
         if not items:
             return
-        said = live.decide(*self.reader.seen([one.row for _, one in items]))
+        said = live.decide(*seen)
         issued = [
-            NewRow(id, one.content, f"[{decision},{chance!r}]", live.round, why, self._groups(one))
-            for (id, one), (decision, chance, why) in zip(
-                items, zip(*said, strict=True), strict=True
+            NewRow(key, one.content, to_line((decision, chance)), live.round, why, groups)
+            for (key, one), decision, chance, why, groups in zip(
+                items, *said, self.reader.groups([one.row for _, one in items]), strict=True
             )
         ]
         unrecorded = {}
@@ -94,35 +91,43 @@ class Deciding:
             answer = self._said(one.id, decision, chance, live.round)
             answers[one.place] = Answer(507, answer.content | unrecorded) if unrecorded else answer
 
-    def _groups(self, one: NewlyAsked) -> str:
-        groups = self.reader.groups(one.row)
-        return to_line(groups) if groups else "{}"
-
     def _said(self, id: int | str, decision: int, probability: float, round: int) -> Answer:
         word = self.reader.words[decision]
         return Answer(200, {"id": id, "decision": word, "probability": probability, "round": round})
 
 
-def _read(place: int, row: Any) -> tuple[str, NewlyAsked] | BadValue:
+def _read(place: int, row: Any) -> tuple[str, AskedRow | BadValue]:
     """Return a row with its id as text, or what is wrong with it."""
     if type(row) is not dict:
-        return BadValue("", "expected an object of column and value")
+        return "", BadValue("", "expected an object of column and value")
     values = row.copy()
     if "id" in values:
         id = values.pop("id")
         if problem := bad_id(id):
-            return BadValue("id", problem)
+            return "", BadValue("id", problem)
     else:
         id = secrets.token_hex(8)
-    if not PLAIN.issuperset(map(type, values.values())):
-        name, value = next((n, v) for n, v in values.items() if type(v) not in PLAIN)
-        got = "a list or an object" if isinstance(value, list | dict) else "one beyond 64 bits"
-        return BadValue(name, f"expected a number, a word, true, false or null, got {got}")
     try:
-        return to_line(id), NewlyAsked(place, id, to_line(values), values)
+        content = to_line(values)
+        # Only what looks like a list or an object may be one: quicker than to look at every value.
+        if ("[" not in content and "{" not in content[1:]) or not (bad := _bad_value(values)):
+            return to_line(id), AskedRow(place, id, content, values)
     except TypeError:
-        names = [name for name, value in row.items() if not (is_text(name) and is_text(value))]
-        return BadValue(names[0], "expected text, got half a character; mend it")
+        bad = _bad_value(row)
+    assert bad is not None
+    return "", bad
+
+
+def _bad_value(row: dict[str, Any]) -> BadValue | None:
+    """Return what no row may hold, if a row holds it."""
+    for name, value in row.items():
+        if type(value) not in PLAIN:
+            got = "a list or an object" if isinstance(value, list | dict) else "one beyond 64 bits"
+            words = f"expected a number, a word, true, false or null, got {got}"
+            return BadValue(name, words)
+        if not (is_text(name) and is_text(value)):
+            return BadValue(name, "expected text, got half a character; mend it")
+    return None
 
 
 def _refused(problem: BadValue) -> Answer:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.serve.model import RunModel, rows_table
-from fairsaoml.serve.wire import PLAIN, is_text
+from fairsaoml.serve.wire import PLAIN, is_text, to_line
 from fairsaoml.streams.table.columns import numbers
 from fairsaoml.streams.table.encoder import Encoder, Numeric
 from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
@@ -20,6 +20,7 @@ from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
 __all__ = ["BadValue", "Reader", "bad_id"]
 
 LONGEST_ID = 200
+Seen = tuple[np.ndarray, np.ndarray | None]  # features, and groups where the learner looks at them
 
 
 class BadValue(NamedTuple):
@@ -40,8 +41,7 @@ class Reader:
         columns = () if encoder is None else encoder.columns
         self.columns = tuple(c.name for c in columns) or model.stream.schema.features
         kinds = {column.name: isinstance(column, Numeric) for column in columns}
-        self._numeric = tuple(name for name in self.columns if kinds.get(name, encoder is None))
-        self._needed = frozenset(self.columns)
+        self._numeric = frozenset(name for name in self.columns if kinds.get(name, encoder is None))
         self._aware = bool(getattr(model.online.config, "aware", False))
         protected = [name for role in model.sensitive for name in role.columns]
         self.attributes = tuple(dict.fromkeys(protected))
@@ -51,18 +51,30 @@ class Reader:
         """Return what is wrong, by the row's place."""
         bad = {}
         for place, row in enumerate(rows):
-            if not self._needed <= row.keys():
-                name = next(name for name in self.columns if name not in row)
-                bad[place] = BadValue(
-                    name, "expected a value, got none; send null where it is not known"
-                )
-        for name in self._numeric:
-            if not NUMBERS.issuperset([type(row.get(name)) for row in rows]):
-                for place, row in enumerate(rows):
-                    if place not in bad and _is_no_number(value := row[name]):
-                        message = f"expected a number, got {value!r}; mend it, or send null"
-                        bad[place] = BadValue(name, message)
+            for name in self.columns:
+                if name not in row:
+                    words = "expected a value, got none; send null where it is not known"
+                elif name in self._numeric and _is_no_number(row[name]):
+                    words = f"expected a number, got {row[name]!r}; mend it, or send null"
+                else:
+                    continue
+                bad[place] = BadValue(name, words)
+                break
         return bad
+
+    def seen(self, rows: Sequence[Mapping[str, Any]]) -> Seen | None:
+        """Return what may decide rows, at once where all of them are plain; else None."""
+        if self._encoder is None:
+            return None
+        x = self._encoder.quick(rows)
+        return None if x is None else (x, self._groups_seen(rows))
+
+    def encoded(self, rows: Sequence[Mapping[str, Any]]) -> Seen:
+        """Return what may decide checked rows: features, and groups if the learner looks."""
+        return self.encode(rows), self._groups_seen(rows)
+
+    def _groups_seen(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        return self.codes(rows) if self._aware else None
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return checked rows as the learner sees them, (row, feature)."""
@@ -76,13 +88,14 @@ class Reader:
         codes = [role.codes(table).codes for role in self.model.sensitive]
         return np.stack(codes, axis=1) if codes else np.zeros((len(rows), 0), np.int32)
 
-    def seen(self, rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return what may decide rows: their features, and their groups if the learner looks."""
-        return self.encode(rows), self.codes(rows) if self._aware else None
-
-    def groups(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the groups that came with a row."""
-        return {name: row[name] for name in self.attributes if row.get(name) is not None}
+    def groups(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return the groups that came with each row, as text."""
+        if not any(name in row for name in self.attributes for row in rows):
+            return ["{}"] * len(rows)
+        return [
+            to_line({name: row[name] for name in self.attributes if row.get(name) is not None})
+            for row in rows
+        ]
 
     def group_given(self, group: Any) -> dict[str, Any]:
         """Return the groups that came with a label: one value, or an object by column.

@@ -38,8 +38,7 @@ def reasons_to_bytes(said: Explanation) -> list[bytes]:
     largest = np.argsort(-np.abs(contribution), axis=1, kind="stable")[:, :count]
     kept["feature"][:, :count] = largest
     kept["part"][:, :count] = np.take_along_axis(contribution, largest, axis=1)
-    whole, size = kept.tobytes(), KEPT.itemsize
-    return [whole[place : place + size] for place in range(0, rows * size, size)]
+    return kept.view(f"V{KEPT.itemsize}").tolist()
 
 
 def reasons_from_bytes(kept: bytes, names: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ APPLICATION = 0x66616972  # "fair": tells our files from other SQLite files
 # by the task that closed with it, or never to be labelled.
 WAITING, LABELLED, TAKEN, NEVER = range(4)
 IDS_AT_ONCE = 500  # in one query
+ROWS_AT_ONCE = 64  # in one statement; then the powers of two below, so that they are few
 TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -134,10 +136,8 @@ class Store:
             with _in_words(self.path):
                 yield
                 if hasattr(self, "counts") and self.counts != before:
-                    self.write_many(
-                        "INSERT OR REPLACE INTO counts VALUES (?, ?)",
-                        [(n, v) for n, v in self.counts.items() if v != before[n]],
-                    )
+                    changed = [(n, v) for n, v in self.counts.items() if v != before[n]]
+                    self.insert("INSERT OR REPLACE INTO counts", changed)
                 self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -156,6 +156,20 @@ class Store:
     def write_many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement inside `writing` once for each of `values`."""
         self._connection.executemany(sql, values)
+
+    def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows inside `writing`, many by one statement.
+
+        SQLite lets other threads run during a statement, and to get its turn back is what costs.
+        """
+        begin, size = 0, ROWS_AT_ONCE
+        while begin < len(rows):
+            while size > len(rows) - begin:
+                size //= 2
+            part = rows[begin : begin + size]
+            marks = ",".join([f"({','.join('?' * len(part[0]))})"] * size)
+            self._connection.execute(f"{into} VALUES {marks}", [*chain.from_iterable(part)])
+            begin += size
 
     def by_id(self, columns: str, ids: Sequence[str]) -> dict[str, tuple]:
         """Return the columns of the newest row of each id that has one."""

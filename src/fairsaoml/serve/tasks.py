@@ -4,6 +4,7 @@ All of it is in a store. What is due follows from the store and the time, so it 
 how often somebody looks, and a restarted process goes on where the killed one was.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ class Tasks:
     def __init__(self, store: Store, rules: TaskRules) -> None:
         self.store, self.rules = store, rules
         self.at: float = store.fact("at") or 0.0  # of the last change; it never runs backwards
+        self.is_due = False  # something, because of rows that were issued, not of time
 
     @property
     def oldest(self) -> OpenTask | None:
@@ -82,25 +84,26 @@ class Tasks:
     def issue(self, rows: Sequence[NewRow], now: float) -> None:
         """Put predictions into the task that is filling, and into others when it is full."""
         first, placed = self.store.counts["issued"] + 1, 0
+        most = self.rules.task_rows or math.inf
         while placed < len(rows):
             task = self.filling or self._begin(now)
-            most = self.rules.task_rows
-            size = len(rows) - placed if most is None else min(most - task.size, len(rows) - placed)
-            self.store.write_many(
-                "INSERT INTO rows (number, task, at, id, content, answer, round, why, groups) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            size = int(max(min(most - task.size, len(rows) - placed), 0))
+            self.store.insert(
+                "INSERT INTO rows (number, task, at, id, content, answer, round, why, groups)",
                 [
-                    (first + place, task.number, now, *rows[place])
-                    for place in range(placed, placed + size)
+                    (number, task.number, now, *row)
+                    for number, row in enumerate(rows[placed : placed + size], first + placed)
                 ],
             )
             self.store.write(
                 "UPDATE tasks SET size = size + ? WHERE number = ?", [size, task.number]
             )
             placed += size
-            if placed < len(rows):
+            if task.size + size >= most:
                 self._fill(task.number, now)
+                self.is_due = True
         self._count(now, issued=len(rows), waiting=len(rows), held=len(rows))
+        self.is_due |= self.store.counts["held"] > self.rules.max_rows
 
     def _begin(self, now: float) -> OpenTask:
         [(last,)] = self.store.query("SELECT max(number) FROM tasks")
@@ -138,6 +141,7 @@ class Tasks:
 
     def catch_up(self, now: float) -> None:
         """Fill, close and expire what is due by now."""
+        self.is_due = False
         if self._due(now):
             with self.store.writing():
                 while due := self._due(now):

@@ -8,6 +8,7 @@ import orjson
 
 __all__ = ["PLAIN", "Unreadable", "is_text", "parse", "to_json", "to_line"]
 
+LINE = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 PLAIN = frozenset({str, int, float, bool, type(None)})  # what a row may hold
 
 
@@ -65,9 +66,9 @@ def to_line(value: Any) -> str:
     """Return plain data as text that is the same in whatever order its names come.
 
     Raises:
-        TypeError: it holds half a character.
+        TypeError: it holds half a character, or an `Unreadable`.
 
     >>> to_line({"b": 1, "a": "é"})
     '{"a":"é","b":1}'
     """
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return orjson.dumps(value, option=LINE).decode()

@@ -51,11 +51,29 @@ class RowEncoder:
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """(row, feature) float32 of rows that have every column."""
+        values = self._values(rows)
+        if not _are_numbers(values):
+            values = [[_number(value) for value in row] for row in values]
+        return self._encoded(values, rows)
+
+    def quick(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        """The same of rows with all columns and plain numbers; None where some are not."""
+        try:
+            values = self._values(rows)
+            return self._encoded(values, rows) if _are_numbers(values) else None
+        except KeyError:
+            return None
+
+    def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """What stands in the numeric columns."""
+        return [[row[name] for name in self._numeric] for row in rows]
+
+    def _encoded(self, numeric: list[list[Any]], rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         x = np.empty((len(rows), self._width), np.float32)
         if not rows:
             return x
         if self._numeric:
-            values = _floats([[row[name] for name in self._numeric] for row in rows])
+            values = np.array(numeric, np.float64)
             absent = np.isnan(values)
             with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
                 for place, unit in self._logarithms:
@@ -70,15 +88,13 @@ class RowEncoder:
         return x
 
 
-def _floats(rows: list[list[Any]]) -> np.ndarray:
-    """Values as numbers, texts as a table's column reads them."""
-    if not NUMBERS.issuperset(map(type, chain.from_iterable(rows))):
-        for row in rows:
-            row[:] = [
-                value if type(value) in NUMBERS else numbers(pa.array([value])).values[0]
-                for value in row
-            ]
-    return np.array(rows, np.float64)
+def _are_numbers(rows: list[list[Any]]) -> bool:
+    return NUMBERS.issuperset(map(type, chain.from_iterable(rows)))
+
+
+def _number(value: Any) -> Any:
+    """A value as a table's column reads it."""
+    return value if type(value) in NUMBERS else numbers(pa.array([value])).values[0]
 
 
 class _Features(NamedTuple):
