@@ -1,36 +1,29 @@
 """NYPD's yearly stop, question and frisk files, 2003 to 2016, as one typed table.
 
-The files are a zip of one CSV (to 2014) or a CSV (2015, 2016). Over the years the columns are
-spelled in upper, lower and mixed case, 2006 abbreviates nine of them, `forceuse` joins in 2011;
-a box that is not ticked is `N`, `0` or blank, one that is ticked `Y` or `1`; a missing value is
+A box that is not ticked is `N`, `0` or blank, one that is ticked `Y` or `1`; a missing value is
 blank, a space, `NA` or asterisks; a date is `1012011`, `01012011`, ` 7012014` or `2011-01-01`,
-and the last line may be empty. Here all of that is read into one coding, in order of time.
+and the last line may be empty. Here all of that is read into one coding, in order of time
+(`nypd_file` reads the bytes).
 
 Also read: the copy of 2011 with few columns (`date`, `time`, `race`, `arstmade`, `borough`,
 `pct_geo`). Checked against the real files of 2014 to 2016 and the first 2,000 stops of 2011; the
 other years follow the published file specifications and are untested.
 """
 
-import csv
-import gzip
-import io
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 
-from fairsaoml.core.errors import DataError, closest
+from fairsaoml.core.errors import DataError
+from fairsaoml.streams.datasets.nypd_file import code_book, columns_read, read_columns
 
-__all__ = ["BOROUGHS", "FEATURE", "PRECINCTS", "Stops", "code_book", "is_full", "read_stops"]
+__all__ = ["BOROUGHS", "PRECINCTS", "ROWS", "YEARS", "Stops", "is_full", "read_stops", "rows_of"]
 
 YEARS = range(2003, 2017)  # the 112-column files; 2017 has other columns and other meanings
 ROWS = {2011: 685_724, 2014: 45_787, 2015: 22_563, 2016: 12_404}  # stops of a year, where checked
@@ -45,38 +38,8 @@ PRECINCTS: Mapping[str, tuple[int, ...]] = {
 }
 _BOROUGH_OF_PRECINCT = {number: letter for letter, all_ in PRECINCTS.items() for number in all_}
 
-_SPELLED_IN_COPY = {"borough": "city", "pct_geo": "pct", "time": "timestop"}
-
 EPOCH = np.datetime64("1970-01-01")  # stands for no date
 MOST_BAD_ROWS = 0.01  # rows without date or label are left out; if more than this, the file is bad
-
-
-class CodeBookEntry(NamedTuple):
-    """What is known of a published column."""
-
-    in_2006: str  # its abbreviation in that year
-    kind: str  # how it is read: answer, code, number or tick; empty if it is not
-    values: tuple[str, ...]  # the codes of a feature; a number's range, beyond which are marks
-    use: str  # FEATURE, or why it is none
-
-
-FEATURE = "feature"
-
-
-@cache
-def code_book() -> Mapping[str, CodeBookEntry]:
-    """Every column that NYPD publishes, by name; features in their order."""
-    text = Path(__file__).with_name("nypd_columns.csv").read_text()
-    return {
-        row["column"]: CodeBookEntry(
-            row["in_2006"], row["kind"], tuple(row["values"].split()), row["use"]
-        )
-        for row in csv.DictReader(text.splitlines())
-    }
-
-
-def _columns_read() -> list[str]:
-    return [name for name, column in code_book().items() if column.kind]
 
 
 class Stops(NamedTuple):
@@ -93,7 +56,7 @@ def read_stops(path: Path) -> Stops:
     Boxes and questions are `Y` or `N`, codes are texts, ages, heights (inches), weights and minutes
     of observation are numbers, and what is unknown or impossible is null.
     """
-    raw = _read(path)
+    raw = read_columns(path)
     day = _map(_column(raw, "date" if "date" in raw.column_names else "datestop"), _day, EPOCH)
     minute = _map(_column(raw, "timestop"), _minute, -1)
     precinct = _column(raw, "pct")
@@ -113,7 +76,7 @@ def read_stops(path: Path) -> Stops:
         "precinct": _codes(precinct, order),
     }
     for name in raw.column_names:
-        if name in _columns_read():
+        if name in columns_read():
             columns[name] = _READ[code_book()[name].kind](_column(raw, name), order)
     if "ht_feet" in columns:
         feet, inches = columns.pop("ht_feet"), columns.pop("ht_inch")
@@ -272,7 +235,13 @@ _READ: Mapping[str, Callable[[_Column, np.ndarray], Any]] = {
     "number": _numbers,
     "tick": _ticks,
 }
-_IN_THE_COPY = ("race", "arstmade")
+
+
+def _column(table: Any, name: str) -> _Column:
+    array = table[name].unify_dictionaries().combine_chunks()
+    texts = [_text(raw) for raw in array.dictionary.to_pylist()]
+    codes = pc.fill_null(array.indices, len(texts)).to_numpy(zero_copy_only=False)
+    return _Column(name, codes, (*texts, ""))
 
 
 def _left_out(path: Path, why: str, rows: np.ndarray, at_most: float = 1.0) -> tuple[str, ...]:
@@ -283,92 +252,3 @@ def _left_out(path: Path, why: str, rows: np.ndarray, at_most: float = 1.0) -> t
             f"{why}; take the file as NYPD publishes it"
         )
     return (f"{path.name}: {count:,} rows {why} left out",) if count else ()
-
-
-# The file -----------------------------------------------------------------------------------
-
-
-def _read(path: Path) -> Any:
-    """The columns we use as an Arrow table, in our spelling of their names."""
-    header = _header(path)
-    kept = _columns_read() if "frisked" in header else _IN_THE_COPY
-    wanted = ["date" if "date" in header else "datestop", "timestop", "city", "pct", *kept]
-    for name in wanted:
-        if name not in header:
-            raise DataError(
-                f"{path.name}: expected a column {name!r}, got none; {closest(name, header)}"
-            )
-    as_bytes = pa.dictionary(pa.int32(), pa.binary())  # no encoding can be wrong
-    with _opened(path) as stream:
-        try:
-            table = pacsv.read_csv(
-                stream,
-                # One thread: no slower here, and it holds half as much memory.
-                read_options=pacsv.ReadOptions(column_names=header, skip_rows=1, use_threads=False),
-                convert_options=pacsv.ConvertOptions(
-                    include_columns=wanted, column_types=dict.fromkeys(wanted, as_bytes)
-                ),
-            )
-        except _BROKEN as error:
-            raise _damaged(path, error) from error
-    if not table.num_rows:
-        raise DataError(f"{path.name}: expected stops, got a header without rows")
-    return table
-
-
-def _column(table: Any, name: str) -> _Column:
-    array = table[name].unify_dictionaries().combine_chunks()
-    texts = [_text(raw) for raw in array.dictionary.to_pylist()]
-    codes = pc.fill_null(array.indices, len(texts)).to_numpy(zero_copy_only=False)
-    return _Column(name, codes, (*texts, ""))
-
-
-def _header(path: Path) -> tuple[str, ...]:
-    with _opened(path) as stream:
-        try:
-            line = stream.readline(1 << 16)
-        except _BROKEN as error:
-            raise _damaged(path, error) from error
-    text = line.decode("latin-1").removeprefix("\xef\xbb\xbf").strip().lower()
-    if not text:
-        raise DataError(f"{path.name}: expected a CSV file with a header, got an empty file")
-    if text.startswith("<"):
-        raise DataError(f"{path.name}: expected a CSV file, got an HTML page; download the data")
-    names = [name.strip() for name in next(csv.reader([text]))]
-    copy = "pct_geo" in names
-    in_2006 = {column.in_2006: name for name, column in code_book().items() if column.in_2006}
-    spelled = {**in_2006, **(_SPELLED_IN_COPY if copy else {})}
-    return tuple(spelled.get(name, name) for name in names)
-
-
-_BROKEN = (pa.ArrowInvalid, EOFError, OSError, zlib.error, zipfile.BadZipFile, RuntimeError)
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path.name} is damaged or cut short ({error}); get it again")
-
-
-def _opened(path: Path) -> Any:
-    """The CSV inside, told by the file's first bytes and not by its name."""
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(4)
-        if start[:2] == b"\x1f\x8b":
-            return gzip.open(path)
-        if start[:2] == b"PK":
-            return _only_csv(path)
-        return path.open("rb")
-    except _BROKEN as error:
-        raise _damaged(path, error) from error
-
-
-def _only_csv(path: Path) -> Any:
-    archive = zipfile.ZipFile(path)
-    inside = [
-        name
-        for name in archive.namelist()
-        if name.lower().endswith(".csv") and not name.startswith("__MACOSX")
-    ]
-    if len(inside) != 1:
-        raise DataError(f"{path.name}: expected a zip of one CSV file, got {len(inside)} of them")
-    return io.BufferedReader(archive.open(inside[0]))

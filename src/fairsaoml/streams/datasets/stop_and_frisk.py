@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.streams.datasets.home import data_home, home_setting
-from fairsaoml.streams.datasets.nypd import BOROUGHS, FEATURE, PRECINCTS, code_book
+from fairsaoml.streams.datasets.nypd import BOROUGHS, PRECINCTS
+from fairsaoml.streams.datasets.nypd_file import FEATURE, code_book
 from fairsaoml.streams.datasets.slices import TaskSlice, equal_slices, stream_of_slices
 from fairsaoml.streams.datasets.stops import (
     ARRESTS_YEAR,
