@@ -32,10 +32,14 @@ from fairsaoml.estimators.classes import ANYTHING
 from fairsaoml.estimators.coding import Scaling, sensitive_table
 from fairsaoml.estimators.river_rows import (
     Rows,
+    add,
     columns_of,
     features_of,
     frame_of,
+    groups_by_column,
     matrix,
+    restored_rows,
+    saved_rows,
     value_or_none,
     values_of,
 )
@@ -178,13 +182,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         while taken < len(y):
             waiting = sum(len(rows.y) for rows in self._waiting)
             until = taken + self._checked("task_size") - waiting
-            last = self._waiting[-1] if self._waiting else None
-            if last is None or last.names != names or last.sensitive != sensitive:
-                last = Rows(names, sensitive, [], [], [])
-                self._waiting.append(last)
-            last.x.extend(x[taken:until])
-            last.y.extend(y[taken:until])
-            last.groups.extend(groups[taken:until])
+            some = slice(taken, until)
+            add(self._waiting, Rows(names, sensitive, [*x[some]], [*y[some]], [*groups[some]]))
             taken = until
             if taken <= len(y):
                 self._learn()
@@ -360,13 +359,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     def _table(self, collected: Sequence[Rows]) -> Any:
         """Return the groups of rows, by column; None where nothing is sensitive."""
         known = [column.column for column in self._groups.columns]
-        names = dict.fromkeys([*known, *(name for rows in collected for name in rows.sensitive)])
-        columns: dict[str, list] = {name: [] for name in names}
-        for rows in collected:
-            given = dict(zip(rows.sensitive, zip(*rows.groups, strict=True), strict=True))
-            for name, values in columns.items():
-                values.extend(given.get(name, [None] * len(rows.x)))
-        return sensitive_table(columns or None)
+        return sensitive_table(groups_by_column(collected, known) or None)
 
     def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:
         return matrix(rows, self._slots, len(self._scaling.center))
@@ -383,24 +376,18 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                     f"expected feature names that are text or whole numbers, got {name!r}; "
                     "other names cannot be saved"
                 )
-        # Numbers of the rows collected are saved as arrays: JSON has no NaN.
-        return {"waiting": [np.array(rows.x, np.float64) for rows in self._waiting]}, {
+        arrays, waiting = saved_rows(self._waiting)
+        return {"waiting": arrays}, {
             "labels": self._labels,
             "features": list(self._slots),
-            "waiting": [rows._replace(x=[])._asdict() for rows in self._waiting],
+            "waiting": waiting,
         }
 
     def _restore_library(self, saved: Saved) -> None:
         manifest = saved.manifest
         self._labels = manifest["labels"]
         self._slots = {name: place for place, name in enumerate(manifest["features"])}
-        self._waiting = [
-            Rows(
-                names=tuple(rows["names"]),
-                sensitive=tuple(rows["sensitive"]),
-                x=saved.arrays[f"['waiting'][{place}]"].tolist(),
-                y=rows["y"],
-                groups=[*map(tuple, rows["groups"])],
-            )
-            for place, rows in enumerate(manifest["waiting"])
+        arrays = [
+            saved.arrays[f"['waiting'][{place}]"] for place in range(len(manifest["waiting"]))
         ]
+        self._waiting = restored_rows(arrays, manifest["waiting"])

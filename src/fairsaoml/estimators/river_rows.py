@@ -8,7 +8,19 @@ import numpy as np
 
 from fairsaoml.estimators.classes import plain
 
-__all__ = ["Rows", "columns_of", "features_of", "frame_of", "matrix", "value_or_none", "values_of"]
+__all__ = [
+    "Rows",
+    "add",
+    "columns_of",
+    "features_of",
+    "frame_of",
+    "groups_by_column",
+    "matrix",
+    "restored_rows",
+    "saved_rows",
+    "value_or_none",
+    "values_of",
+]
 
 
 class Rows(NamedTuple):
@@ -19,6 +31,48 @@ class Rows(NamedTuple):
     x: list[list[float]]  # NaN where there is no value
     y: list[Any]
     groups: list[tuple]
+
+
+def add(waiting: list[Rows], rows: Rows) -> None:
+    """Append rows to those that wait, to the last ones where the names are the same."""
+    last = waiting[-1] if waiting else None
+    if last is None or (last.names, last.sensitive) != (rows.names, rows.sensitive):
+        waiting.append(rows)
+    else:
+        last.x.extend(rows.x)
+        last.y.extend(rows.y)
+        last.groups.extend(rows.groups)
+
+
+def groups_by_column(collected: Sequence[Rows], known: Sequence[str]) -> dict[str, list]:
+    """Return the rows' groups by sensitive column, the known columns first; None where unknown."""
+    names = dict.fromkeys([*known, *(name for rows in collected for name in rows.sensitive)])
+    columns: dict[str, list] = {name: [] for name in names}
+    for rows in collected:
+        given = dict(zip(rows.sensitive, zip(*rows.groups, strict=True), strict=True))
+        for name, values in columns.items():
+            values.extend(given.get(name, [None] * len(rows.x)))
+    return columns
+
+
+def saved_rows(waiting: Sequence[Rows]) -> tuple[list[np.ndarray], list[dict[str, Any]]]:
+    """Return the rows' numbers as arrays, as JSON has no NaN, and the rest as plain JSON."""
+    arrays = [np.array(rows.x, np.float64) for rows in waiting]
+    return arrays, [rows._replace(x=[])._asdict() for rows in waiting]
+
+
+def restored_rows(arrays: Sequence[np.ndarray], rest: Sequence[Mapping[str, Any]]) -> list[Rows]:
+    """Return the rows that `saved_rows` took apart."""
+    return [
+        Rows(
+            names=tuple(rows["names"]),
+            sensitive=tuple(rows["sensitive"]),
+            x=x.tolist(),
+            y=rows["y"],
+            groups=[*map(tuple, rows["groups"])],
+        )
+        for x, rows in zip(arrays, rest, strict=True)
+    ]
 
 
 def features_of(x: Mapping, sensitive: Sequence) -> tuple[tuple, list[float]]:
