@@ -1,4 +1,4 @@
-"""Add a learner of your own: its settings, its rule, an entry. Then check it, then play.
+"""Add a learner of your own: its settings, its rule, an entry. Then check it and run it.
 
 A package brings it to everyone by an entry point in its pyproject.toml:
 
@@ -43,7 +43,7 @@ ENTRY = Entry(SteadyConfig, steady, "one pair, constant steps", "examples/", thr
 
 
 def main() -> None:
-    """What `fairsaoml run synthetic --learner steady` would play, if it were registered."""
+    """What `fairsaoml run synthetic --learner steady` would do, if it were registered."""
     check_learner("steady", ENTRY)
     stream = open_stream("synthetic", {"tasks": 4, "rows": 200})
     config = SteadyConfig()

@@ -336,7 +336,7 @@ def rate(batch: Batch) -> float:
 
 
 def level_of(tree: Any, level: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[level], tree)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[level], tree)
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))

@@ -74,8 +74,11 @@ def games(config: LearnerConfig, rounds: int, levels: tuple[int, ...]) -> Iterat
         yield t, jax.random.fold_in(jax.random.key(1), t), batch, prior
 
 
-def compiled(learner: Learner) -> Callable:
-    return jax.jit(learner.step, compiler_options=QUICK)
+def compiled(learner: Learner) -> Learner:
+    """Each part as one program: operation by operation takes longer to compile."""
+    parts = {name: getattr(learner, name) for name in ("scores", "adapt", "step")}
+    programs = {name: jax.jit(part, compiler_options=QUICK) for name, part in parts.items()}
+    return learner._replace(**programs)
 
 
 @partial(jax.jit, static_argnums=2)
@@ -103,7 +106,7 @@ def at_a_scattered_pair(
 ) -> tuple[Problem, Learner, Any, Any]:
     """The oracle's problem, the learner, and both states, away from zero."""
     ours, theirs = both_problems(config, levels)
-    learner, pair = registry.build(name, config, ours.schema), scattered(ours, 7)
+    learner, pair = compiled(registry.build(name, config, ours.schema)), scattered(ours, 7)
     state = learner.init(jax.random.key(0))
     learned = pair if field == "pair" else state.learned._replace(**{field: pair})
     state = state._replace(learned=learned)
@@ -115,11 +118,10 @@ def at_a_scattered_pair(
 
 def follow_pair(name: str, config: LearnerConfig, levels: tuple[int, ...], move: Callable) -> None:
     theirs, learner, state, shadow = at_a_scattered_pair(name, config, levels, "pair")
-    step = compiled(learner)
     for t, key, batch, prior in games(config, ROUNDS, levels):
         for draw in draws_of(config, key, batch):
             shadow = move(theirs, t=t, pair=shadow, draw=draw, prior=prior)
-        state, info = step(key, jnp.int32(t), state, batch)
+        state, info = learner.step(key, jnp.int32(t), state, batch)
         assert_same_pair(state.learned, shadow)
         np.testing.assert_allclose(info.dual, shadow.dual, **DRIFT)
         assert_same_scores(learner, state, theirs, shadow.primal, batch, prior)
@@ -170,12 +172,12 @@ def test_fair_glcs_dual_is_zero_whenever_the_constraint_holds() -> None:
     duals = {}
     for tolerance in (0.0, 1.0):  # |gap| of probabilities is below 1 at any theta
         config = FairGLCConfig(model="logistic", tolerance=tolerance, **SMALL)
-        learner = registry.build("fair-glc", config, schema((2,)))
-        step, state = compiled(learner), learner.init(jax.random.key(0))
+        learner = compiled(registry.build("fair-glc", config, schema((2,))))
+        state = learner.init(jax.random.key(0))
         state = state._replace(learned=scattered(make_problem(config, schema((2,))), 7))
         found = []
         for t, key, batch, _ in games(config, 4, (2,)):
-            state, info = step(key, jnp.int32(t), state, batch)
+            state, info = learner.step(key, jnp.int32(t), state, batch)
             found.append(float(info.dual[0]))
         duals[tolerance] = found
     assert duals[1.0] == [0.0] * 4
@@ -187,7 +189,6 @@ def test_fair_glcs_dual_is_zero_whenever_the_constraint_holds() -> None:
 
 def follow_leader(name: str, config: Any, levels: tuple[int, ...], their_config: Config) -> None:
     theirs, learner, state, shadow = at_a_scattered_pair(name, config, levels, "meta")
-    step = compiled(learner)
     sizes = buffers.Sizes(support=config.support, query=config.query)
 
     @jax.jit
@@ -203,7 +204,7 @@ def follow_leader(name: str, config: Any, levels: tuple[int, ...], their_config:
         for n in range(config.meta_iterations):
             support, query = map(as_batch, level_of(drawn, n))
             shadow = meta_leader_move(theirs, their_config, shadow, support, query, prior)
-        state, _ = step(key, jnp.int32(t), state, batch)
+        state, _ = learner.step(key, jnp.int32(t), state, batch)
         assert_same_pair(state.learned.meta, shadow)
         assert_same_scores(learner, state, theirs, shadow.primal, batch, prior)
     assert len(past) > 1  # the present task, and at least one remembered
@@ -257,14 +258,13 @@ def test_fair_fml_agrees_with_its_update_rule_round_by_round(case: str, meta_gra
 @pytest.mark.parametrize("name", ["mask-ftml", "aod", "cbce"])
 def test_blind_learners_do_not_change_when_groups_are_permuted(name: str) -> None:
     config = registry.configure(name, {"model": "logistic", "support": 8, "meta_iterations": 3})
-    learner = registry.build(name, config, schema((2,)))
-    step = compiled(learner)
+    learner = compiled(registry.build(name, config, schema((2,))))
     states = [learner.init(jax.random.key(0))] * 2
     for t, key, batch, _ in games(config, 4, (2,)):
         permuted = batch._replace(group=jax.random.permutation(key, batch.group))
         assert np.any(np.array(permuted.group) != np.array(batch.group))
         states = [
-            step(key, jnp.int32(t), state, seen)[0]
+            learner.step(key, jnp.int32(t), state, seen)[0]
             for state, seen in zip(states, (batch, permuted), strict=True)
         ]
         one, other = (np.array(learner.scores(state, batch.x)) for state in states)
@@ -332,11 +332,11 @@ def test_the_memory_is_a_uniform_sample_of_the_past_and_draws_from_all_of_it(slo
 
 def test_the_memory_of_the_followers_does_not_grow() -> None:
     config = MaskFTMLConfig(model="logistic", **LEADER)
-    learner = registry.build("mask-ftml", config, schema((2,)))
-    step, state = compiled(learner), learner.init(jax.random.key(0))
+    learner = compiled(registry.build("mask-ftml", config, schema((2,))))
+    state = learner.init(jax.random.key(0))
     shapes = jax.tree.map(jnp.shape, state)
     for t in range(1, 9):
-        state, _ = step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
+        state, _ = learner.step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
         assert int(state.learned.memory.seen) == t
         assert buffers.is_held(state.learned.memory.priority).sum() == min(t, config.tasks_kept)
     assert jax.tree.map(jnp.shape, state) == shapes
@@ -350,8 +350,8 @@ def follow_experts(
 ) -> None:
     """The library's levels against the oracle's intervals, which are in the order of levels."""
     ours, theirs = both_problems(config, (2,))
-    learner = registry.build(name, config, ours.schema)
-    step, state = compiled(learner), learner.init(jax.random.key(0))
+    learner = compiled(registry.build(name, config, ours.schema))
+    state = learner.init(jax.random.key(0))
     theta = scattered(ours, 7).primal
     spread = experts.spread(theta, state.learned.weights.shape[0])
     state = state._replace(learned=state.learned._replace(primal=spread, origin=theta))
@@ -360,7 +360,7 @@ def follow_experts(
         state = learner.grow(state, t)
         p = list(weigh(shadow).values())
         shadow = play(theirs, t=t, experts=shadow, draws=draws_of(config, key, batch))
-        state, info = step(key, jnp.int32(t), state, batch)
+        state, info = learner.step(key, jnp.int32(t), state, batch)
         np.testing.assert_allclose(info.weights[: len(p)], p, **DRIFT)
         assert np.flatnonzero(info.present).tolist() == list(range(len(p)))
         after = weigh(shadow)
@@ -412,11 +412,11 @@ def test_weights_sum_to_one_over_the_intervals_that_contain_the_round(
     name: str, horizon: int | None
 ) -> None:
     config = registry.configure(name, {"model": "logistic", "horizon": horizon, **SMALL})
-    learner = registry.build(name, config, schema((2,)))
-    step, state = compiled(learner), learner.init(jax.random.key(0))
+    learner = compiled(registry.build(name, config, schema((2,))))
+    state = learner.init(jax.random.key(0))
     for t in range(1, 21):
         share = np.array(state.learned.weights)  # what round t is scored with
-        state, info = step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
+        state, info = learner.step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
         if name == "aod":
             inside = [horizon is not None or t > 2**k or k == 0 for k in range(len(share))]
         else:

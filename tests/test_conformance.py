@@ -170,8 +170,9 @@ BROKEN: dict[Callable, Callable[[Learner], dict[str, Any]]] = {
     checks.check_one_compilation_per_padding: changes_dtype,
     # A number made while tracing: every program has its own.
     checks.check_eager_agrees: lambda learner: nudged(learner, lambda *_: UNSEEDED.uniform(1, 2)),
-    checks.check_scan_agrees: lambda learner: nudged(learner, lambda *_: UNSEEDED.uniform(1, 2)),
-    checks.check_vmap_agrees: lambda learner: nudged(learner, lambda *_: UNSEEDED.uniform(1, 2)),
+    checks.check_scan_and_vmap_agree: lambda learner: nudged(
+        learner, lambda *_: UNSEEDED.uniform(1, 2)
+    ),
     checks.check_paddings_agree: lambda learner: nudged(learner, lambda *a: a[3].y.mean()),
     checks.check_vmap_keeps_branches: branches_on_state,
     checks.check_odd_rounds_stay_finite: lambda learner: nudged(

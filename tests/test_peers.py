@@ -3,7 +3,6 @@
 import csv
 import json
 from dataclasses import replace
-from functools import cache
 from importlib.metadata import PackageNotFoundError
 
 import numpy as np
@@ -30,12 +29,6 @@ FAIRLEARN = [name for name, listing in CATALOG.items() if listing.module == "fai
 REFITTED = [name for name in CATALOG if "window" in catalog_module.defaults(name)]
 
 every_peer = pytest.mark.parametrize("peer", CATALOG)
-
-
-@cache
-def plain_lines(peer):
-    """Played once for all tests."""
-    return lines_of(peer)
 
 
 def lines_of(peer, stream=None, seeds=(0,), **settings):
@@ -76,6 +69,14 @@ def played(tmp_path_factory):
     for spec in specs:
         run_alternative(spec, folder / spec.label)
     return specs, folder
+
+
+@pytest.fixture
+def plain_lines(peer, played):
+    """The lines of a peer's run on the short stream."""
+    specs, folder = played
+    (label,) = (spec.label for spec in specs if spec.alternative == peer)
+    return tiny.records(folder / label)
 
 
 @tiny.one_learner
@@ -142,20 +143,20 @@ def test_the_words_say_what_was_fitted_and_for_whom_it_is_fair():
 
 
 @every_peer
-def test_before_any_label_everybody_gets_class_0(peer):
-    first, *later = plain_lines(peer)
+def test_before_any_label_everybody_gets_class_0(plain_lines):
+    first, *later = plain_lines
     assert first["positive_rate"] == 0
     assert any(line["positive_rate"] > 0 for line in later)
 
 
 @every_peer
-def test_a_task_is_decided_before_its_labels_are_seen(peer):
+def test_a_task_is_decided_before_its_labels_are_seen(peer, plain_lines):
     turned = 2
 
     def change(round, task):
         return task._replace(y=1 - task.y) if round >= turned else task
 
-    plain, other = decided(plain_lines(peer)), decided(lines_of(peer, changed(change)))
+    plain, other = decided(plain_lines), decided(lines_of(peer, changed(change)))
     assert plain[:turned] == other[:turned]
     assert plain[turned:] != other[turned:]
 

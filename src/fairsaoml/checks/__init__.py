@@ -8,7 +8,6 @@ the same key to the byte.
 """
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,16 +18,16 @@ import numpy as np
 from fairsaoml.checks.subject import (
     PADDINGS,
     ROUNDS,
+    SEEDS,
     Subject,
     batches,
     described,
     quick,
-    round_key,
     subject_of,
     tasks,
 )
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.core.types import RoundInfo, State, Task
+from fairsaoml.core.types import State, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.learners.registry import Entry
 
@@ -36,8 +35,6 @@ __all__ = ["CHECKS", "Subject", "after_bad_batches", "check_learner", "subject_o
 
 FAR = 300  # a round that an endless stream's first storage has no room for
 TOLERANCE = 1e-5  # between programs that round differently
-# A branch in a program's text that computes something: to choose between two states may be batched.
-BRANCH = re.compile(r'"stablehlo.case"\(.*?\) \(\{\n\s*(?!stablehlo.return)\S')
 COMMON_FLAGS = ("empty", "one_class", "one_group", "dual_pinned", "not_finite")
 BAD = (15, 3)  # rounds before bad batches, and how many of those there are
 GOTTEN_OVER = 0.02  # of accuracy, ten rounds later
@@ -81,9 +78,7 @@ def check_structure_is_stable(subject: Subject) -> None:
     batch = jax.tree.map(jnp.asarray, batches(tasks())[0])
     with jax.numpy_dtype_promotion("strict"):
         before = jax.eval_shape(subject.learner.init, jax.random.key(0))
-        after, info = jax.eval_shape(
-            subject.learner.step, jax.random.key(0), jnp.int32(1), before, batch
-        )
+        after, info = subject.step.eval_shape(jax.random.key(0), np.int32(1), before, batch)
         adapted = jax.eval_shape(subject.learner.adapt, before, batch)
     for name, state in (("step", after), ("adapt", adapted)):
         same = described(before) == described(state)
@@ -97,11 +92,11 @@ def check_structure_is_stable(subject: Subject) -> None:
 
 def check_one_compilation_per_padding(subject: Subject) -> None:
     """Many rounds, one program for each padded size."""
-    for padding in PADDINGS:
-        for _ in subject.run_rounds(subject.step, batches(tasks(rounds=9), padding)):
-            pass
+    for padding, course in zip(PADDINGS, (subject.course, subject.padded_course), strict=True):
         times = subject.traces[padding]
-        subject.require(times == 1, f"compiled {times} times for rounds of one padded size")
+        subject.require(
+            times == 1, f"compiled {times} times for {len(course)} rounds of one padded size"
+        )
 
 
 def check_same_key_same_result(subject: Subject) -> None:
@@ -118,40 +113,29 @@ def check_eager_agrees(subject: Subject) -> None:
     subject.require_same_course(eager, "compiled and eager rounds")
 
 
-def check_scan_agrees(subject: Subject) -> None:
-    """One scan over all rounds comes out as the rounds one by one."""
-    _, scanned = subject.scan(tasks())
-    for index, (_, info) in enumerate(subject.course):
-        one = jax.tree.map(lambda leaf: leaf[index], scanned.info)  # noqa: B023
-        subject.require_equal(info, one, f"loop and scan, round {index + 1},")
-        if index + 1 < ROUNDS:
-            state, batch = subject.course[index][0], batches(tasks())[index + 1]
-            subject.require_equal(
-                subject.look(state, batch)["scores"],
-                scanned.scores[index + 1],
-                f"loop and scan, round {index + 2}, scores",
-            )
+def check_scan_and_vmap_agree(subject: Subject) -> None:
+    """One scan over all rounds, seeds as an axis, comes out as rounds one by one, each seed alone.
 
-
-def check_vmap_agrees(subject: Subject) -> None:
-    """Seeds as an axis come out as each seed alone."""
-    rounds, seeds = batches(tasks()), (0, 1)
-    together = quick(jax.vmap(subject.learner.step, in_axes=(0, None, 0, None)))
-    states = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(seeds)), subject.first)
-    courses: list[list[tuple[State, RoundInfo]]] = [[] for _ in seeds]
-    for round, batch in enumerate(rounds, start=1):
-        keys = jnp.stack([round_key(seed, round) for seed in seeds])
-        states, infos = together(keys, np.int32(round), states, batch)
-        for seed, course in zip(seeds, courses, strict=True):
-            course.append(jax.tree.map(lambda leaf: leaf[seed], (states, infos)))  # noqa: B023
-    for seed, course in zip(seeds, courses, strict=True):
-        subject.require_same_course(course, "alone and vmapped over seeds", seed=seed)
+    Scores are those before the round.
+    """
+    scanned, rounds = subject.scan(tasks()), batches(tasks())
+    for seed in SEEDS:
+        course = [
+            jax.tree.map(lambda leaf: leaf[round, seed], (scanned.state, scanned.info))  # noqa: B023
+            for round in range(ROUNDS)
+        ]
+        subject.require_same_course(course, "alone, and scanned and vmapped over seeds", seed)
+    for round in range(1, ROUNDS):
+        subject.require_equal(
+            subject.look(subject.course[round - 1][0], rounds[round])["scores"],
+            scanned.scores[round, 0],
+            f"loop and scan, round {round + 1}, scores",
+        )
 
 
 def check_paddings_agree(subject: Subject) -> None:
     """Rows of weight 0 change nothing."""
-    padded = list(subject.run_rounds(subject.step, batches(tasks(), PADDINGS[1])))
-    subject.require_same_course(padded, "paddings")
+    subject.require_same_course(subject.padded_course, "paddings")
 
 
 def check_vmap_keeps_branches(subject: Subject) -> None:
@@ -159,17 +143,10 @@ def check_vmap_keeps_branches(subject: Subject) -> None:
 
     Batched, a switch computes every branch, and a loop goes on for all while anyone goes on.
     """
-    batch = jax.tree.map(jnp.asarray, batches(tasks())[0])
-    key, round = jax.random.key(0), jnp.int32(1)
-
-    def cases(step: Callable, *arguments: Any) -> tuple[int, int]:
-        text = jax.jit(step).lower(*arguments).as_text()
-        return len(BRANCH.findall(text)), text.count("applies stablehlo.or")
-
-    alone = cases(subject.learner.step, key, round, subject.first, batch)
+    batch, key, round = batches(tasks())[0], jax.random.key(0), np.int32(1)
     keys, states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (key, subject.first))
-    vmapped = jax.vmap(subject.learner.step, in_axes=(0, None, 0, None))
-    together = cases(vmapped, keys, round, states, batch)
+    alone = _branches(subject.step.trace(key, round, subject.first, batch).jaxpr.jaxpr)
+    together = _branches(subject.together.trace(keys, round, states, batch).jaxpr.jaxpr)
     subject.require(
         together[0] == alone[0],
         f"vmapped over seeds, {together[0]} of {alone[0]} branches are left",
@@ -190,20 +167,20 @@ def check_odd_rounds_stay_finite(subject: Subject) -> None:
         "empty": Task(x=one.x[:0], y=one.y[:0], group=one.group[:0]),
         "": Task(x=one.x[:1], y=one.y[:1], group=one.group[:1]),
     }
-    for flag, task in odd.items():
-        for place in (0, 2):  # as the very first round, and later
-            rounds = batches([*usual[:place], task, *usual[place:]])
-            course = list(subject.run_rounds(subject.step, rounds))
-            name = flag or "single row"
-            subject.require_finite(
-                [subject.look(state, rounds[-1]) for state, _ in course], f"a round of {name}"
-            )
+    for first, later in zip(odd, [*odd][1:] + [*odd][:1], strict=True):
+        rounds = batches([odd[first], usual[0], odd[later], usual[1]])
+        course = list(subject.run_rounds(subject.step, rounds))
+        name = " and a later one of ".join(flag or "single row" for flag in (first, later))
+        subject.require_finite(
+            [subject.look(state, rounds[-1]) for state, _ in course], f"a first round of {name}"
+        )
+        subject.require(
+            not any(info.flags["not_finite"] for _, info in course),
+            f"a first round of {name} made the update infinite",
+        )
+        for place, flag in ((0, first), (2, later)):
             subject.require(
-                not any(info.flags["not_finite"] for _, info in course),
-                f"a round of {name} made the update infinite",
-            )
-            subject.require(
-                not flag or course[place][1].flags[flag], f"a round of {name} must raise its flag"
+                not flag or course[place][1].flags[flag], f"a round of {flag} must raise its flag"
             )
 
 
@@ -234,9 +211,7 @@ def check_no_peeking(subject: Subject) -> None:
         task._replace(y=1 - task.y, x=-task.x if index == turn + 1 else task.x)
         for index, task in enumerate(usual)
     ]
-    before, after = (
-        subject.scan(rounds)[1] for rounds in (usual, [*usual[:turn], *changed[turn:]])
-    )
+    before, after = map(subject.scan, (usual, [*usual[:turn], *changed[turn:]]))
     for index in range(turn + 1):
         one, other = (
             jax.tree.map(lambda leaf: leaf[index], seen)  # noqa: B023
@@ -258,28 +233,20 @@ def check_grows_for_an_endless_stream(subject: Subject) -> None:
     batch = jax.tree.map(jnp.asarray, batches(tasks())[0])
     small, grow = endless.first, endless.learner.grow
     large = grow(small, FAR)
-    subject.require_equal(
-        endless.learner.scores(small, batch.x),
-        endless.learner.scores(large, batch.x),
-        "scores before and after growing",
-    )
+    before, after = (quick(endless.learner.scores)(state, batch.x) for state in (small, large))
+    subject.require_equal(before, after, "scores before and after growing")
     again = described(grow(large, FAR))
     subject.require(again == described(large), "it grows for the same round twice")
-    after, _ = jax.eval_shape(endless.learner.step, jax.random.key(0), jnp.int32(FAR), large, batch)
-    subject.require(described(after) == described(large), "a grown state does not stay so")
+    stepped, _ = jax.eval_shape(
+        endless.learner.step, jax.random.key(0), jnp.int32(FAR), large, batch
+    )
+    subject.require(described(stepped) == described(large), "a grown state does not stay so")
 
 
 def check_it_learns(subject: Subject) -> None:
     """On an easy stream that never changes it ends more accurate than it began."""
-    rounds = tasks(EASY_ROUNDS, seed=1)
-    fresh = tasks(rounds=1, rows=400, seed=2)[0]
-
-    def accuracy(state: State) -> float:
-        margins = np.asarray(subject.learner.margins(state, jnp.asarray(fresh.x)))
-        return float(((margins > 0) == fresh.y).mean())
-
-    *_, (last, _) = subject.run_rounds(subject.step, batches(rounds))
-    began, ended = accuracy(subject.first), accuracy(last)
+    *_, (last, _) = subject.run_rounds(subject.step, batches(tasks(EASY_ROUNDS, seed=1)))
+    began, ended = (_accuracy(subject, state, seed=2) for state in (subject.first, last))
     subject.require(
         ended > max(began, 0.6), f"accuracy went from {began:.2f} to {ended:.2f} on an easy stream"
     )
@@ -291,7 +258,7 @@ def after_bad_batches(subject: Subject, seed: int = 3) -> dict[str, float]:
     The batches have a column times 1000, or labels flipped.
     """
     usual = tasks(BAD[0] + BAD[1] + 10, rows=PADDINGS[1], seed=seed)
-    fresh = tasks(rounds=1, rows=1000, seed=seed + 1)[0]
+    *_, (good, _) = subject.run_rounds(subject.step, batches(usual[: BAD[0]], PADDINGS[1]))
     inflate = np.array([1000, 1, 1], np.float32)
     ways: dict[str, Callable[[Task], Task]] = {
         "no bad batches": lambda task: task,
@@ -300,12 +267,36 @@ def after_bad_batches(subject: Subject, seed: int = 3) -> dict[str, float]:
     }
     accuracy = {}
     for what, spoil in ways.items():
-        bad = range(BAD[0], BAD[0] + BAD[1])
-        rounds = [spoil(task) if i in bad else task for i, task in enumerate(usual)]
-        *_, (last, _) = subject.run_rounds(subject.step, batches(rounds, PADDINGS[1]))
-        margins = np.asarray(subject.learner.margins(last, jnp.asarray(fresh.x)))
-        accuracy[what] = float(((margins > 0) == fresh.y).mean())
+        rest = usual[BAD[0] :]
+        rounds = batches([*map(spoil, rest[: BAD[1]]), *rest[BAD[1] :]], PADDINGS[1])
+        *_, (last, _) = subject.run_rounds(subject.step, rounds, begin=good, after=BAD[0])
+        accuracy[what] = _accuracy(subject, last, seed + 1)
     return accuracy
+
+
+def _accuracy(subject: Subject, state: State, seed: int) -> float:
+    """Of the decisions on fresh rows."""
+    fresh = tasks(rounds=1, rows=1000, seed=seed)[0]
+    return float(((np.asarray(subject.margins(state, fresh.x)) > 0) == fresh.y).mean())
+
+
+def _branches(program: Any) -> tuple[int, int]:
+    """How many branches of a traced program compute something, and how many loops are batched.
+
+    To choose between two states may be batched: such a branch computes nothing. A batched loop
+    asks of each element of the batch whether it goes on.
+    """
+    branches = loops = 0
+    for equation in program.eqns:
+        parts = (getattr(leaf, "jaxpr", leaf) for leaf in jax.tree.leaves(equation.params))
+        inner: list[Any] = [part for part in parts if hasattr(part, "eqns")]
+        name = equation.primitive.name
+        branches += name == "cond" and any(part.eqns for part in inner)
+        loops += name == "while" and equation.params["cond_jaxpr"].out_avals[0].shape != ()
+        for part in inner:
+            deeper = _branches(part)
+            branches, loops = branches + deeper[0], loops + deeper[1]
+    return branches, loops
 
 
 def check_it_gets_over_bad_batches(subject: Subject) -> None:
@@ -331,8 +322,7 @@ CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_one_compilation_per_padding,
     check_same_key_same_result,
     check_eager_agrees,
-    check_scan_agrees,
-    check_vmap_agrees,
+    check_scan_and_vmap_agree,
     check_paddings_agree,
     check_vmap_keeps_branches,
     check_odd_rounds_stay_finite,

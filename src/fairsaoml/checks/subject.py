@@ -5,6 +5,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fairsaoml.core.keys import round_keys
@@ -20,6 +21,7 @@ __all__ = [
     "ROUNDS",
     "ROWS",
     "SCHEMA",
+    "SEEDS",
     "Subject",
     "batches",
     "described",
@@ -31,6 +33,7 @@ __all__ = [
 
 ROUNDS = 5
 ROWS = 24
+SEEDS = (0, 1)
 PADDINGS = (32, 64)
 HORIZON = 6  # two levels: enough to branch on
 # Half the time to compile; each program runs a few times only.
@@ -51,10 +54,11 @@ SMALL = {
 
 
 class Seen(NamedTuple):
-    """What a round shows: what it was scored with, and the diagnostics of learning from it."""
+    """What a round shows: what it was scored with, and what was learned from it."""
 
     scores: Any
     margins: Any
+    state: State
     info: RoundInfo
 
 
@@ -73,7 +77,7 @@ class Subject:
         self.traces: dict[int, int] = {}  # by padding
 
     @cached_property
-    def step(self) -> Callable:
+    def step(self) -> Any:
         """The compiled step, which counts how often it is compiled."""
 
         def counted(key: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
@@ -102,22 +106,34 @@ class Subject:
         return quick(look)
 
     @cached_property
-    def scan(self) -> Callable:
-        """All rounds as one program: what each was scored with, and its diagnostics."""
+    def margins(self) -> Callable:
+        """The compiled margins of rows."""
+        return quick(self.learner.margins)
 
-        def one(state: State, turn: tuple) -> tuple[State, Seen]:
+    @cached_property
+    def together(self) -> Any:
+        """The step of several seeds at once; the round is not an axis."""
+        return jax.jit(jax.vmap(self.learner.step, in_axes=(0, None, 0, None)))
+
+    @cached_property
+    def scan(self) -> Callable:
+        """All rounds of all seeds as one program: (round, seed) of what each round shows."""
+
+        def one(states: State, turn: tuple) -> tuple[State, Seen]:
             round, batch = turn
-            scores = self.learner.scores(state, batch.x)
-            margins = self.learner.margins(state, batch.x)
-            state, info = self.learner.step(round_key(0, round), round, state, batch)
-            return state, Seen(scores=scores, margins=margins, info=info)
+            scores = jax.vmap(self.learner.scores, in_axes=(0, None))(states, batch.x)
+            margins = jax.vmap(self.learner.margins, in_axes=(0, None))(states, batch.x)
+            keys = jnp.stack([round_key(seed, round) for seed in SEEDS])
+            states, info = self.together(keys, round, states, batch)
+            return states, Seen(scores=scores, margins=margins, state=states, info=info)
 
         numbers = np.arange(1, ROUNDS + 1, dtype=np.int32)
-        whole = quick(lambda state, stack: jax.lax.scan(one, state, (numbers, stack)))
+        whole = quick(lambda states, stack: jax.lax.scan(one, states, (numbers, stack)))
+        states = jax.tree.map(lambda leaf: np.stack([leaf] * len(SEEDS)), self.first)
 
-        def scan(rounds: Sequence[Task]) -> tuple[State, Seen]:
+        def scan(rounds: Sequence[Task]) -> Seen:
             stack = jax.tree.map(lambda *leaves: np.stack(leaves), *batches(rounds))
-            return whole(self.first, stack)
+            return jax.device_get(whole(states, stack)[1])
 
         return scan
 
@@ -126,12 +142,25 @@ class Subject:
         """State and diagnostics after each of the rounds, by the compiled step."""
         return list(self.run_rounds(self.step, batches(tasks())))
 
+    @cached_property
+    def padded_course(self) -> list[tuple[State, Any]]:
+        """The same, the rounds padded further."""
+        return list(self.run_rounds(self.step, batches(tasks(), PADDINGS[1])))
+
     def run_rounds(
-        self, step: Callable, rounds: Sequence[Batch], seed: int = 0
+        self,
+        step: Callable,
+        rounds: Sequence[Batch],
+        seed: int = 0,
+        begin: State | None = None,
+        after: int = 0,
     ) -> Iterator[tuple[State, Any]]:
-        """The state and the diagnostics after each round; round t has its own key."""
-        state = self.first
-        for round, batch in enumerate(rounds, start=1):
+        """The state and the diagnostics after each round; round t has its own key.
+
+        `begin` is the state after so many rounds: that of a learner that has seen nothing.
+        """
+        state = self.first if begin is None else begin
+        for round, batch in enumerate(rounds, start=after + 1):
             state, info = step(round_key(seed, round), np.int32(round), state, batch)
             yield state, info
 
@@ -161,7 +190,7 @@ class Subject:
     def require_same_course(self, other: Sequence[tuple], what: str, seed: int = 0) -> None:
         """Two courses over the rounds look alike at every round."""
         rounds = batches(tasks())
-        own = list(self.run_rounds(self.step, rounds, seed))
+        own = list(self.run_rounds(self.step, rounds, seed)) if seed else self.course
         for round, (one, another, batch) in enumerate(zip(own, other, rounds, strict=True), 1):
             where = f"{what}, round {round},"
             self.require_equal(one[1], another[1], where)

@@ -207,11 +207,11 @@ def _end(lines: Sequence[Line], block: Mapping[str, Any]) -> dict[str, Any]:
     end, (first, last) = _block(block), block["rounds"]
     verdict = judge([line for line in lines if first <= line["round"] <= last], Asked())
     for name, notion in NOTIONS.items():
-        found = [entry["notions"][notion] for entry in verdict["attributes"].values()]
-        if not found:
+        entries = [entry["notions"][notion] for entry in verdict["attributes"].values()]
+        if not entries:
             end[name] |= {"ratio": None, "low": 0.0, "high": 1.0, "rule": "undefined"}
             continue
-        lowest = min(found, key=lambda one: (ORDER.index(one["answer"]), one["ratio"] or 0.0))
+        lowest = min(entries, key=lambda one: (ORDER.index(one["answer"]), one["ratio"] or 0.0))
         rule = "undefined" if lowest["ratio"] is None else BY_ANSWER[lowest["answer"]]
         end[name] |= {key: lowest[key] for key in ("ratio", "low", "high")} | {"rule": rule}
     return end

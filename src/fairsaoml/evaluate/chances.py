@@ -27,13 +27,13 @@ def chances_by_group(
         threshold: the probability that each row needed, where the learner can say it.
 
     >>> sex = Attribute(name="sex", levels=("f", "m"))
-    >>> found = chances_by_group(np.array([0.0]), np.array([1.0]), np.array([[1]]), (sex,))
-    >>> found["sex"]["m"]["tenths"][5], found["sex"]["f"]["tenths"][5]
+    >>> chances = chances_by_group(np.array([0.0]), np.array([1.0]), np.array([[1]]), (sex,))
+    >>> chances["sex"]["m"]["tenths"][5], chances["sex"]["f"]["tenths"][5]
     ([1, 1, 0.5], [0, 0, 0.0])
     """
     chance = 1 / (1 + np.exp(-np.clip(np.asarray(scores, np.float64), -50, 50)))
     tenth = np.minimum((chance * TENTHS).astype(np.int64), TENTHS - 1)
-    found: dict[str, Any] = {}
+    chances: dict[str, Any] = {}
     for column, (name, levels) in enumerate(attributes):
         code = group[:, column].astype(np.int64)
         places = code * TENTHS + tenth
@@ -41,7 +41,7 @@ def chances_by_group(
             np.bincount(places, weights, TENTHS * (len(levels) + 1)).reshape(-1, TENTHS)
             for weights in (None, y, chance)
         )
-        found[name] = {
+        chances[name] = {
             level: {
                 "tenths": [
                     [int(rows[i, k]), int(positive[i, k]), float(summed[i, k])]
@@ -51,7 +51,7 @@ def chances_by_group(
             }
             for i, level in enumerate(levels)
         }
-    return found
+    return chances
 
 
 def _needed(threshold: Any, own: np.ndarray) -> dict[str, float]:

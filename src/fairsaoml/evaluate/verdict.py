@@ -225,30 +225,34 @@ def _notion(
     counts = range(1, len(groups) + 1)
     if len(kept) < 2:  # nobody to compare with: then all are, and the interval says how little
         kept, left_out, chosen = names, {}, len(groups)
-        found = compared([total], key, kept)
+        comparison = compared([total], key, kept)
     else:
         each = _each(kept, key)
         sizes = (
             n for n in counts if all(_enough(groups[-n:], g, key, asked.ratio, each) for g in kept)
         )
         chosen = next(sizes, len(groups))
-        found = compared(groups[-chosen:], key, kept)
+        comparison = compared(groups[-chosen:], key, kept)
     by_window = [compared([window], key, kept) for window in groups]
     answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in by_window]
-    answer = answer_of(found.ratio, found.interval, asked.ratio)
+    answer = answer_of(comparison.ratio, comparison.interval, asked.ratio)
     if chosen > 1:  # single windows say less than all of them together
         answers[-chosen:] = [answer] * chosen
-    worse, better = (found.lower, found.higher) if asked.favourable else (found.higher, found.lower)
-    shares = {g: _pooled(groups[-chosen:], g, found.rate) for g in kept}
+    worse, better = (
+        (comparison.lower, comparison.higher)
+        if asked.favourable
+        else (comparison.higher, comparison.lower)
+    )
+    shares = {g: _pooled(groups[-chosen:], g, comparison.rate) for g in kept}
     begun = windows[_since(answers)][0]
     return {
         "answer": answer,
-        "ratio": found.ratio,
-        "low": found.interval.low,
-        "high": found.interval.high,
+        "ratio": comparison.ratio,
+        "low": comparison.interval.low,
+        "high": comparison.interval.high,
         "rounds": [windows[-chosen][0]["round"], windows[-1][-1]["round"]],
         "windows": chosen,
-        "rate": found.rate,
+        "rate": comparison.rate,
         "worse_off": worse,
         "better_off": better,
         "shares": {g: [round(share.part), round(share.whole)] for g, share in shares.items()},

@@ -41,7 +41,7 @@ def changes(run: Run) -> list[str]:
     """Return the likely changes of the world: windows that differ by more than chance."""
     seed = [line for line in run.lines if line["seed"] == run.seeds[0] and line["counts"]]
     windows = windows_of(seed)
-    found = []
+    seen = []
     for before, after in pairwise(windows):
         totals = [
             summed(mean_counts(window, next(iter(window[0]["counts"]))).values())
@@ -58,10 +58,10 @@ def changes(run: Run) -> list[str]:
                 old, new = (part / whole for part, whole in pair)
                 verb = "fell" if new < old else "rose"
                 where = f"around {run.when(after[0]['round'])}"
-                found.append((size, f"{where} {what} {verb} from {old:.2f} to {new:.2f}"))
-    if not found:
+                seen.append((size, f"{where} {what} {verb} from {old:.2f} to {new:.2f}"))
+    if not seen:
         return []
-    most = sorted(found, reverse=True)[:MOST_CHANGES]
+    most = sorted(seen, reverse=True)[:MOST_CHANGES]
     return [
         f"The world has likely changed: {listed([words for _, words in most])}. The learner "
         "follows by itself; ask what happened then."
@@ -112,7 +112,7 @@ def _more_rows(run: Run, where: str, notion: Mapping[str, Any]) -> str:
     if ratio < asked:  # until it is surely below what was asked for
         times = min(times, (math.log(high / ratio) / math.log(asked / ratio)) ** 2)
     many = f"about {max(times, 1.2):.2g} times as many rows" if times < 20 else "far more rows"
-    return f"Collect more rows: if it stays as it is, {many} would settle {where}."
+    return f"Collect more rows: if it stays as it is, {many} would be enough to decide {where}."
 
 
 def _excluded(run: Run) -> list[str]:

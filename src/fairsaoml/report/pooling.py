@@ -48,17 +48,17 @@ def ratios(
         if line["round"] in place:
             lines[place[line["round"]]].setdefault(line["seed"], []).append(line)
     groups = _judged(run, attribute, notion)
-    found = Series(mean=[], low=[], high=[])
+    series = Series(mean=[], low=[], high=[])
     for by_seed in lines:
         counts = [mean_counts(own, attribute) for own in by_seed.values()]
         values = [v for one in counts if (v := _ratio(one, notion, groups)) is not None]
         ends = (min(values, default=None), max(values, default=None))
         if intervals and len(run.seeds) == 1 and values:
             ends = compared(counts, notion, groups).interval
-        found.mean.append(sum(values) / len(values) if values else None)
-        found.low.append(ends[0])
-        found.high.append(ends[1])
-    return found
+        series.mean.append(sum(values) / len(values) if values else None)
+        series.low.append(ends[0])
+        series.high.append(ends[1])
+    return series
 
 
 def _judged(run: Run, attribute: str, notion: str) -> list[str]:

@@ -47,9 +47,9 @@ def verdict_table(runs: Sequence[Run]) -> Markup:
     entries = [
         (i, run, attribute, key, entry)
         for i, run in enumerate(runs)
-        for attribute, found in run.verdict["attributes"].items()
+        for attribute, by_notion in run.verdict["attributes"].items()
         for key, entry in sorted(
-            found["notions"].items(), key=lambda pair: pair[0] not in run.asked.judged
+            by_notion["notions"].items(), key=lambda pair: pair[0] not in run.asked.judged
         )
         if key in run.asked.judged or key != "eop"  # half of equalized odds
     ]

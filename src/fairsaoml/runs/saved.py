@@ -76,20 +76,20 @@ def last_checkpoint(
 
     The journal is written before a checkpoint is, so only damage makes it the shorter one.
     """
-    newest = found = _checkpoint(spec, setup, folder, content)
+    newest = usable = _checkpoint(spec, setup, folder, content)
     journal = folder / ROUNDS
     journalled = whole_rounds(journal, len(spec.seeds), content.get("before", 0))
-    while found and not (
-        found.round <= journalled and is_intact(journal, found.round, found.manifest.get(DIGEST))
+    while usable and not (
+        usable.round <= journalled and is_intact(journal, usable.round, usable.manifest.get(DIGEST))
     ):
-        found = _checkpoint(spec, setup, folder, content, at_most=found.round - 1)
-    if newest and found is not newest:
+        usable = _checkpoint(spec, setup, folder, content, at_most=usable.round - 1)
+    if newest and usable is not newest:
         warnings.warn(
             f"{journal} is damaged: it does not hold the {newest.round} rounds that were saved; "
-            f"continuing after round {found.round if found else 0}",
+            f"continuing after round {usable.round if usable else 0}",
             stacklevel=3,
         )
-    return found
+    return usable
 
 
 def _checkpoint(

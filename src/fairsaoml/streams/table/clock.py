@@ -96,7 +96,7 @@ class Clock:
         return dates.read(column, self.format, utc=True)
 
     def per_second(self, value: float) -> float:
-        """What one second is in the column's numbers, judged by the size of one of them."""
+        """What one second is in the column's numbers, told from the size of one of them."""
         if self.format != NUMBER:
             return 1.0
         for low, high, unit in UNIX_UNITS:

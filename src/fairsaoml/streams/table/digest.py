@@ -90,10 +90,10 @@ def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
     >>> unknown_from(table, [second.to_json(), first.to_json()])
     3
     """
-    place, found = 0, -1
-    while found:
-        found, _ = known_beginning([table.slice(place)], known)
-        place += found
+    place, known_rows = 0, -1
+    while known_rows:
+        known_rows, _ = known_beginning([table.slice(place)], known)
+        place += known_rows
     return place
 
 

@@ -3,7 +3,7 @@
 A column whose values vary wildly (kurtosis above 10) is read in logarithms before it is scaled.
 Scales are those of the bulk of the values: a few wild cells move them little. Ids, running numbers,
 free text and constants say nothing about the next row and are left out. Limits: a first task of a
-few rows gives poor scales; what looks like an id is judged by name and by how many values differ,
+few rows gives poor scales; an id is recognised by its name and by how many values differ,
 so a wrong guess is mended with `kinds`, or by the user with `columns`.
 """
 

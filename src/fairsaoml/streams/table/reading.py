@@ -2,7 +2,7 @@
 
 CSV is read as text and Parquet by row groups, block after block: what a column means is decided
 later, from the first task (`encoder`), so a text that turns up in a column of numbers is a value
-to be judged there and not a broken file. Nothing is held that was not asked for.
+to be dealt with there and not a broken file. Nothing is held that was not asked for.
 """
 
 import os
