@@ -262,9 +262,11 @@ def open_service(folder: Path, rows: int) -> Any:
 def _batches(folder: Path) -> tuple[float, float]:
     """Seconds of a batch in the service, from its JSON on, and of the bare encoder and learner."""
     import fairsaoml
+    from fairsaoml.serve.server import collect_seldom
     from fairsaoml.serve.wire import parse, to_json
 
     service = open_service(folder, 10**6)
+    collect_seldom()  # as in a service; for both sides
     bodies = [
         json.dumps([{"id": f"b{turn}-{i}", **row} for i, row in enumerate(people(BATCH, turn))])
         for turn in range(17)
