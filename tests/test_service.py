@@ -68,7 +68,9 @@ def test_the_same_row_again_gets_the_same_answer_and_another_row_under_its_id_a_
         ({"age": 1, "job": "\ud800"}, "job", "half a character"),
         ({"age": 1, "job": "nurse", "more": [1e999]}, "more", "a list or an object"),
         ({"age": 1, "job": "nurse", "id": 1.5}, "id", "expected an id"),
-        ({"age": 1, "job": "nurse", "id": "x" * 300}, "id", "at most 200"),
+        ({"age": 1, "job": "nurse", "id": "x" * 300}, "id", "1 to 200 letters"),
+        ({"age": 1, "job": "nurse", "id": ""}, "id", "1 to 200 letters"),
+        ({"age": 1, "job": "nurse", "id": "two\nlines"}, "id", "in one line"),
         (5, "", "an object"),
     ],
 )
@@ -216,6 +218,8 @@ def test_a_group_may_come_with_the_label(folder):
 def test_labels_that_never_come_are_not_waited_for_and_are_counted_and_warned_of(folder):
     with serving(folder) as client:
         rows = people(20)
+        for row, _ in rows[:10]:
+            row["sex"] = f"{row['id']} is no group"  # what clients make up is not counted by name
         said = client.predict(*[row for row, _ in rows])[1]
         declined = [one["id"] for one in said if one["decision"] == "no"]
         assert client.post("never", {"ids": [*declined, "x"]})[1] == {
@@ -228,6 +232,7 @@ def test_labels_that_never_come_are_not_waited_for_and_are_counted_and_warned_of
         assert content["counts"]["never"] == len(declined)
         by_group = content["never"]["counts"]["sex"]["no"]
         assert sum(by_group.values()) == len(declined)
+        assert {"unknown"} < set(by_group) <= {"f", ODD, "unknown"}
         assert "Only rows decided 'yes' get labels" in content["never"]["warning"]
         assert content["counts"]["waiting"] == 0
 

@@ -96,6 +96,7 @@ class App:
                 for one in ROUTES
             ],
             lifespan=self._lifespan,
+            redirect_slashes=False,
         )
 
     @asynccontextmanager
@@ -273,16 +274,25 @@ async def fairness(app: App, request: Request) -> Response:
 def whole(request: Request, name: str, default: int) -> int:
     """Return a whole number of the query."""
     text = request.query_params.get(name, str(default))
-    if not text.isdecimal() or len(text) > 12:
+    if not is_whole(text):
         raise DataError(f"expected {name} to be a whole number, got {text[:50]!r}")
     return int(text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number that the store can hold.
+
+    >>> is_whole("12"), is_whole("-1"), is_whole("9" * 30)
+    (True, False, False)
+    """
+    return text.isdecimal() and len(text) <= 12
 
 
 async def events(app: App, request: Request) -> Response:
     if app.watchers >= MOST_WATCHERS:
         return said(f"expected at most {MOST_WATCHERS} listeners; try again later", 503)
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    after = int(asked) if asked.isdecimal() else app.views.last_event()
+    after = int(asked) if is_whole(asked) else app.views.last_event()
 
     async def stream() -> AsyncIterator[str]:
         nonlocal after

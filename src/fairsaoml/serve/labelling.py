@@ -97,11 +97,11 @@ class Labelling:
                 f"UPDATE rows SET state = {NEVER} WHERE number = ?",
                 [(row[0],) for row in rows.values()],
             )
-            for _, _, answer, groups in rows.values():
-                decision = self.reader.words[json.loads(answer)[0]]
-                for name in self.reader.attributes:
-                    group = (json.loads(groups) or {}).get(name)
-                    self.store.counts[to_line(["never", decision, name, group])] += 1
+            words = [self.reader.words[json.loads(answer)[0]] for _, _, answer, _ in rows.values()]
+            groups = [json.loads(groups) for *_, groups in rows.values()]
+            for name, levels in self.reader.levels(groups).items():
+                for word, level in zip(words, levels, strict=True):
+                    self.store.counts[to_line(["never", word, name, level])] += 1
             self.store.counts.update(never=len(rows), waiting=-len(rows), held=-len(rows))
         return {"taken": len(rows), "unknown": _unknown(texts, found)}
 

@@ -97,6 +97,14 @@ class Reader:
             for row in rows
         ]
 
+    def levels(self, groups: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]:
+        """Return which known group each row belongs to, by attribute; None where to none."""
+        attributes = self.model.online.schema.attributes
+        return {
+            name: [(*levels, None)[code] for code in column]
+            for (name, levels), column in zip(attributes, self.codes(groups).T, strict=True)
+        }
+
     def group_given(self, group: Any) -> dict[str, Any]:
         """Return the groups that came with a label: one value, or an object by column.
 
@@ -137,9 +145,15 @@ def _is_no_number(value: Any) -> bool:
 
 
 def bad_id(id: Any) -> str:
-    """Return what is wrong with an id, empty if nothing is."""
-    if type(id) is int or (type(id) is str and id.isascii() and len(id) <= LONGEST_ID):
+    """Return what is wrong with an id, empty if nothing is.
+
+    >>> bad_id("a-17"), bad_id(17), bad_id("é")
+    ('', '', '')
+    >>> bad_id("two\\nlines")
+    'expected an id of 1 to 200 letters in one line, or a whole number'
+    """
+    if type(id) is int or (type(id) is str and 0 < len(id) <= LONGEST_ID and id.isprintable()):
         return ""
-    if type(id) is not str or len(id) > LONGEST_ID or not is_text(id):
-        return f"expected an id of at most {LONGEST_ID} letters, or a whole number"
-    return ""
+    if type(id) is str and 0 < len(id) <= LONGEST_ID and min(id) >= " " and is_text(id):
+        return ""  # not everything that is not printable breaks a line or an address
+    return f"expected an id of 1 to {LONGEST_ID} letters in one line, or a whole number"

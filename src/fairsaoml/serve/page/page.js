@@ -218,7 +218,7 @@ function prepare() {
   const attributes = Object.keys(model.groups);
   const unit = () => [0, 1];
   plots.fair = new Chart(
-    "Fairness: lowest group's rate over the highest's",
+    "Fairness: lowest group's rate over highest",
     attributes.flatMap((a) => notions.map((n) => `${NOTIONS[n][0]} by ${a}`)),
     { bands: true, line, range: () => [0, 1.02] },
   );
