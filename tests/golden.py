@@ -21,7 +21,7 @@ def essence(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **{name: record[name] for name in KEPT},
-            "adapted_accuracy": record["adapted"]["accuracy"],
+            **({"adapted_accuracy": record["adapted"]["accuracy"]} if record["adapted"] else {}),
         }
         for record in records
         if record["round"] <= ROUNDS

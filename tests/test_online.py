@@ -217,7 +217,7 @@ def test_programs_for_less_room_are_dropped_once_they_are_outgrown():
     model.round = 256  # the last that eight levels have room for
     model.learn(TASKS[1])
     assert len(model.info.weights) == 16
-    assert model._programs.step._cache_size() == 1
+    assert len(model._programs.step.programs) == 1
 
 
 def test_threads_in_one_estimator_learn_one_after_another():

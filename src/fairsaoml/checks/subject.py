@@ -95,13 +95,14 @@ class Subject:
         """What can be seen of a state: scores, margins, and margins after a few labels."""
 
         def look(state: State, batch: Batch) -> dict[str, Any]:
-            few = jax.tree.map(lambda leaf: leaf[:8], batch)
-            adapted = self.learner.adapt(state, few)
-            return {
+            seen = {
                 "scores": self.learner.scores(state, batch.x),
                 "margins": self.learner.margins(state, batch.x),
-                "adapted": self.learner.margins(adapted, batch.x),
             }
+            if self.learner.adapt:
+                few = jax.tree.map(lambda leaf: leaf[:8], batch)
+                seen["adapted"] = self.learner.margins(self.learner.adapt(state, few), batch.x)
+            return seen
 
         return quick(look)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import feature_maps, logistic_experts
 from fairsaoml.core.experts import choose
@@ -20,7 +20,6 @@ from fairsaoml.core.logistic_experts import Experts, new_experts, softplus
 
 __all__ = [
     "Heads",
-    "adapt",
     "contributions",
     "kept",
     "learn",
@@ -36,7 +35,7 @@ MEMORIES = 8  # forgetting 1, 1/2, 1/4, ..., 2^-(MEMORIES-2) and 0 of the past, 
 RICH_MEMORIES = (5, 7)  # of these, those of the rich map
 FULL_ROUND = 100.0  # rows; a smaller task forgets accordingly less
 SHORTEST = 1e-4  # what the shortest memory keeps of a round: nearly nothing
-HEDGE_RATE = 0.5  # of the rows' summed log loss
+HEDGE_RATE = 1.0  # of the rows' summed log loss
 HEDGE_ROWS = 200.0  # at most so many rows' worth of it a round
 HEDGE_MEMORY = 0.9  # of log weights, each full round
 FIXED_SHARE = 0.01
@@ -169,32 +168,6 @@ def learn(
         rich=solved(heads.rich, rich, rich_keeps, share[:, MEMORIES:]),
         clock=heads.clock + part,
     )
-
-
-def adapt(heads: Heads, x: Float[Array, "row feature"], y: PerRow, weight: PerRow) -> Heads:
-    """What a few labels of a round change at once: the first head's weights, its linear experts."""
-    linear, rich = _features(heads, x)
-    target, counted = (jnp.where(_is_first(heads), one[:, None], 0.0) for one in (y, weight))
-    part = jnp.minimum(weight.sum() / FULL_ROUND, 1.0)
-    credited = _credited(heads, _logits(heads, linear, rich), target, counted, part)
-    heads = heads._replace(log_weights=credited)
-    first = jax.tree.map(lambda leaf: leaf[:1], heads.linear)
-    learned = logistic_experts.solve(
-        first,
-        linear,
-        y[:, None],
-        weight[:, None],
-        _keeps() ** part,
-        weights(heads)[:1, :MEMORIES],
-        _blocks(linear.shape[1]),
-    )
-    return heads._replace(
-        linear=jax.tree.map(lambda all, one: all.at[:1].set(one), heads.linear, learned)
-    )
-
-
-def _is_first(heads: Heads) -> Bool[Array, "head"]:
-    return jnp.arange(len(heads.log_weights)) == 0
 
 
 def _credited(

@@ -46,7 +46,7 @@ class Method(NamedTuple):
 
     init: Callable[[Key], Learned]
     logits: Callable[[Learned, Float[Array, "row feature"]], Float[Array, "row"]]
-    adapt: Callable[[Round, Learned, Batch, Deployed], Learned]  # to a few labels of the round
+    adapt: Callable[[Round, Learned, Batch, Deployed], Learned] | None  # to a few labels, if at all
     step: Callable[[Key, Round, Learned, Batch, Deployed], Update]
     dual: Callable[[Learned], Float[Array, "constraint"]]  # the price of each constraint, >= 0
     grow: Callable[[Learned, int], Learned] = lambda learned, round: learned
@@ -85,6 +85,7 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
 
     def adapt(state: Wrapped, support: Batch) -> Wrapped:
         deployed = prior.deployed(state.prior, problem.decision, config.gap)
+        assert method.adapt is not None
         learned = method.adapt(state.round + 1, state.learned, support, deployed)
         return state._replace(learned=learned)
 
@@ -122,7 +123,7 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         init=init,
         scores=scores,
         margins=margins,
-        adapt=adapt,
+        adapt=adapt if method.adapt else None,
         step=step,
         grow=grow,
         plain_margins=plain and (lambda state, x: plain(state.learned, x)),

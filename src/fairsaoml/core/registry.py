@@ -59,6 +59,10 @@ class Registry(Generic[Item]):
         """Every item by name."""
         return {name: self.get(name) for name in self.names()}
 
+    def has_plugins(self) -> bool:
+        """Whether other packages bring items."""
+        return bool(self._plugins)
+
     @cached_property  # looking through all installed packages takes a while
     def _plugins(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=self.group)}

@@ -167,17 +167,20 @@ class Learner(NamedTuple):
     `scores` are calibrated logits, mixture and prior correction included. `margins` decide: a row
     is decided positive where its margin is above 0. They are of a state, rows, and optionally the
     rows' groups (row, attribute), which only a learner that was asked to be `aware` looks at.
-    `adapt` is what the learner makes of a few labels of the present round. `grow` runs outside
-    `jit`, before the round: it returns a state with room for one more round, nearly always the same
-    one. A learner that keeps fairness apart from probabilities also has `plain_margins`, what would
-    decide without fairness, and `explain` (arguments as of `margins`).
+    `adapt` is what a learner that meta-learns makes of a few labels of the present round. `grow`
+    runs outside `jit`, before the round: it returns a state with room for one more round, nearly
+    always the same one. A learner that keeps fairness apart from probabilities also has
+    `plain_margins`, what would decide without fairness, and `explain` (arguments as of `margins`).
+    `made_of` names all that these functions depend on apart from the code of this package, where
+    that is known.
     """
 
     init: Callable[[Key], State]
     scores: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]]
     margins: Callable[..., Float[Array, "row"]]
-    adapt: Callable[[State, Batch], State]
+    adapt: Callable[[State, Batch], State] | None
     step: Callable[[Key, Int[Array, ""], State, Batch], tuple[State, RoundInfo]]
     grow: Callable[[State, int], State] = lambda state, round: state
     plain_margins: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]] | None = None
     explain: Callable[..., Explanation] | None = None
+    made_of: str | None = None

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from fairsaoml.core.keys import init_key, run_keys
-from fairsaoml.core.types import Batch, Key, Learner, Problem, State, Task
+from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State, Task
 from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.records import RoundResult, finished
-from fairsaoml.evaluate.round import Outcome, run_round
+from fairsaoml.evaluate.round import Adapted, Outcome, run_round
+from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.streams.stream import Stream, checked
 
 __all__ = ["all_rounds", "first_states", "prequential", "rollout", "run_rounds"]
@@ -143,7 +144,8 @@ def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
         done = one(keys[0], round, first, batch if shared else only)
         return jax.tree.map(lambda leaf: leaf[None], done)
 
-    return jit(program, donate_argnums=2)
+    made_of = learner.made_of and f"shared={shared} {learner.made_of}"
+    return TracedOnce(program, made_of, (Outcome, Adapted, RoundInfo), donate=(2,))
 
 
 def first_states(learner: Learner, keys: Key) -> State:

@@ -10,7 +10,7 @@ from fairsaoml.core.types import Schema, State, Task
 from fairsaoml.evaluate.chances import chances_by_group
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.metrics import count, counts_to_json, figures
-from fairsaoml.evaluate.round import Outcome
+from fairsaoml.evaluate.round import Adapted, Outcome
 
 __all__ = ["RoundResult", "finished"]
 
@@ -63,8 +63,6 @@ def line(
 def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
     """What a line of the journal says of a learner's round."""
     rows = len(task.y)
-    held = one.adapted.held_out[:rows]
-    adapted = one.adapted.margins[:rows] > 0
     zero_shot = tally(task.y, one.margins[:rows] > 0, task.group, schema)
     info = one.info
     raised = [words for flag, words in WARNINGS.items() if info.flags.get(flag)]
@@ -84,11 +82,20 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
         ),
         **without_fairness(task, one, schema),
         "warnings": [*task.warnings, *raised],
-        "adapted": {
-            **tally(task.y[held], adapted[held], task.group[held], schema),
-            "loss": float(one.adapted.loss) if held.any() else None,
-            "violation": [float(value) for value in one.adapted.violation],
-        },
+        "adapted": after_adapting(task, one.adapted, schema),
+    }
+
+
+def after_adapting(task: Task, adapted: Adapted | None, schema: Schema) -> dict[str, Any] | None:
+    """The figures after a few labels of the round, on the rows held out; None: it has none."""
+    if adapted is None:
+        return None
+    held = adapted.held_out[: len(task.y)]
+    decided = adapted.margins[: len(task.y)] > 0
+    return {
+        **tally(task.y[held], decided[held], task.group[held], schema),
+        "loss": float(adapted.loss) if held.any() else None,
+        "violation": [float(value) for value in adapted.violation],
     }
 
 

@@ -2,7 +2,7 @@
 
 The headline is zero-shot: what was learned before the round, on all rows of the task, with no
 label of it used. Beside it stands "adapted": one pass of the learner on a labelled tenth of the
-task, scored on the rest (D18).
+task, scored on the rest (D18), for learners that have such a pass.
 """
 
 from typing import NamedTuple
@@ -13,10 +13,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State
+from fairsaoml.evaluate.labelled import labelled_share
 
-__all__ = ["Outcome", "after_adapting", "labelled_share", "loss_and_violation", "run_round"]
-
-SUPPORT_SHARE = 0.1  # of a task's rows are labelled for `adapted`
+__all__ = ["Adapted", "Outcome", "after_adapting", "loss_and_violation", "run_round"]
 
 
 class Adapted(NamedTuple):
@@ -35,7 +34,7 @@ class Outcome(NamedTuple):
     margins: Float[Array, "row"]  # above 0: decided positive
     loss: Float[Array, ""]  # mean logistic loss of the scores
     violation: Float[Array, "constraint"]  # smooth violations of the margins
-    adapted: Adapted
+    adapted: Adapted | None  # None of a learner without such a pass
     info: RoundInfo
     plain_margins: Float[Array, "row"] | None  # what would have decided without fairness
     threshold: Float[Array, "row"] | None  # the probability that a row needed
@@ -53,15 +52,14 @@ def run_round(
     keys = round_keys(run_key, round)
     scores, margins = learner.scores(state, batch.x), learner.margins(state, batch.x, batch.group)
     loss, violation = loss_and_violation(problem, scores, margins, batch)
-    adapted = after_adapting(learner, problem, keys.split, state, batch)
-    plain, explain = learner.plain_margins, learner.explain
+    adapts, plain, explain = learner.adapt, learner.plain_margins, learner.explain
     learned, info = learner.step(keys.step, round, state, batch)
     return learned, Outcome(
         scores=scores,
         margins=margins,
         loss=loss,
         violation=violation,
-        adapted=adapted,
+        adapted=adapts and after_adapting(learner, problem, keys.split, state, batch),
         info=info,
         plain_margins=plain(state, batch.x) if plain else None,
         threshold=explain(state, batch.x, batch.group).threshold if explain else None,
@@ -72,6 +70,7 @@ def after_adapting(
     learner: Learner, problem: Problem, key: Key, state: State, batch: Batch
 ) -> Adapted:
     """Adapt to a labelled share of a round's rows and measure on the others."""
+    assert learner.adapt is not None
     support, held_out = labelled_share(key, batch)
     adapted = learner.adapt(state, support)
     margins = learner.margins(adapted, batch.x, batch.group)
@@ -89,19 +88,3 @@ def loss_and_violation(
     loss = (batch.weight * losses).sum() / jnp.where(rows > 0, rows, 1.0)
     violation = [c.violation(margins, batch) for c in problem.constraints]
     return loss, jnp.stack(violation) if violation else jnp.zeros(0)
-
-
-def labelled_share(key: Key, batch: Batch) -> tuple[Batch, Bool[Array, "row"]]:
-    """A uniform tenth of the task's rows as a support batch, and which rows are not in it."""
-    slots = batch.y.shape[0]
-    rows = jnp.arange(slots)
-    priority = jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row)))(rows)
-    priority = jnp.where(batch.weight > 0, priority, jnp.inf)
-    size = jnp.ceil(SUPPORT_SHARE * batch.weight.sum())
-    room = -(-slots // 8)  # a tenth of the rows always fits into an eighth of the slots
-    chosen = jax.lax.top_k(-priority, room)[1]
-    taken = jnp.arange(room) < size.astype(jnp.int32)
-    support = jax.tree.map(lambda leaf: leaf[chosen], batch)
-    support = support._replace(weight=jnp.where(taken, support.weight, 0.0))
-    held_out = (batch.weight > 0).at[jnp.where(taken, chosen, slots)].set(False, mode="drop")
-    return support, held_out

@@ -141,9 +141,6 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
             awake=memories,
         )
 
-    def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
-        return state._replace(heads=heads_.adapt(state.heads, support.x, support.y, support.weight))
-
     def flags(state: State) -> dict[str, Bool[Array, ""]]:
         return {
             "excluded": jnp.any(state.rule.excluded),
@@ -153,7 +150,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     method = Method(
         init=init,
         logits=lambda state, x: logit(heads_.probabilities(state.heads, x)[:, 0]),
-        adapt=adapt,
+        adapt=None,
         step=step,
         dual=lambda state: by_constraint(problem, layout, jnp.abs(state.rule.multiplier)),
         margins=margins,

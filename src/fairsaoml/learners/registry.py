@@ -4,12 +4,15 @@ Another package adds a learner through the entry-point group `fairsaoml.learners
 point's name is the learner's, its object an `Entry`.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from typing import Any, NamedTuple
 
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.fairness import NOTIONS
+from fairsaoml.core.models import MODELS
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.registry import Registry
 from fairsaoml.core.types import Learner, Problem, Schema
@@ -22,7 +25,17 @@ from fairsaoml.learners.fair_glc import FairGLCConfig, fair_glc
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.mask_ftml import MaskFTMLConfig, mask_ftml
 
-__all__ = ["DEFAULT", "LEARNERS", "RETIRED", "Entry", "build", "configure", "entry", "registered"]
+__all__ = [
+    "DEFAULT",
+    "LEARNERS",
+    "RETIRED",
+    "Entry",
+    "build",
+    "configure",
+    "entry",
+    "pose",
+    "registered",
+]
 
 DEFAULT = "fairsaoml-decoupled"
 
@@ -154,4 +167,15 @@ def configure(name: str, settings: Mapping[str, Any] | None = None) -> LearnerCo
 
 def build(name: str, config: LearnerConfig, schema: Schema) -> Learner:
     """A learner for a stream's schema, on the problem that its settings pose."""
-    return entry(name).factory(make_problem(config, schema), config)
+    return pose(entry(name), config, schema)[1]
+
+
+def pose(learner: Entry, config: LearnerConfig, schema: Schema) -> tuple[Problem, Learner]:
+    """The problem that a learner's settings pose on a stream's schema, and the learner for it."""
+    problem = make_problem(config, schema)
+    made = learner.factory(problem, config)
+    if any(registry.has_plugins() for registry in (LEARNERS, NOTIONS, MODELS)):
+        return problem, made  # what other packages' code does is not known
+    levels = [len(attribute.levels) for attribute in schema.attributes]
+    parts = [learner.factory.__qualname__, config.to_dict(), len(schema.features), levels]
+    return problem, made._replace(made_of=json.dumps(parts, sort_keys=True, default=str))

@@ -13,7 +13,6 @@ from typing import Any
 
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
-from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
 from fairsaoml.runs.decision import suggested_decision
@@ -212,10 +211,9 @@ def pairs(settings: Mapping[str, Any]) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def _posed(factory: Any, config: LearnerConfig, schema: Schema) -> tuple[Problem, Learner]:
+def _posed(entry: registry.Entry, config: LearnerConfig, schema: Schema) -> tuple[Problem, Learner]:
     """A problem and its learner, the same for the same settings: compiled rounds are shared."""
-    problem = make_problem(config, schema)
-    return problem, factory(problem, config)
+    return registry.pose(entry, config, schema)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +245,7 @@ class Setup:
         if stream.base_rate is not None and config is None:
             settings.setdefault("decision", suggested_decision(stream.base_rate))
         made = entry.config.from_dict(settings)
-        problem, learner = _posed(entry.factory, made, stream.schema)
+        problem, learner = _posed(entry, made, stream.schema)
         return cls(stream=stream, learner=learner, problem=problem, config=made.to_dict())
 
 

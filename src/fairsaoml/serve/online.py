@@ -31,8 +31,9 @@ from fairsaoml.evaluate.compilation import jit, require_unforked, use_cache
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.evaluate.threads import one_blas_thread
+from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.learners import registry
-from fairsaoml.learners.registry import Entry
+from fairsaoml.learners.registry import Entry, pose
 from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
@@ -65,7 +66,7 @@ class Programs(NamedTuple):
 
     learner: Learner
     init: Callable[[np.uint32], State]
-    step: Any  # (seed, round, state, batch) to state and info
+    step: TracedOnce  # (seed, round, state, batch) to state and info
     scores: Any  # (state, x, group) to calibrated logits, and margins
     explained: Any  # the same, and what an Explanation holds where the learner has one
 
@@ -323,7 +324,7 @@ class OnlineLearner(Saveable):
             y=np.zeros(0, np.float32),
             group=np.zeros((0, len(self.schema.attributes)), np.int32),
         )
-        return jax.eval_shape(self._programs.step, np.uint32(0), np.int32(1), state, _batch(empty))
+        return self._programs.step.shapes(np.uint32(0), np.int32(1), state, _batch(empty))
 
 
 def _batch(task: Task) -> Batch:
@@ -356,7 +357,7 @@ def programs(
             for index, count in enumerate(levels)
         ),
     )
-    learner = entry.factory(make_problem(config, schema), config)
+    _, learner = pose(entry, config, schema)
 
     def init(seed: Any) -> State:
         return learner.init(init_key(jax.random.key(seed)))
@@ -374,7 +375,7 @@ def programs(
     return Programs(
         learner=learner,
         init=jax.jit(init),
-        step=jit(step),
+        step=TracedOnce(step, learner.made_of and f"online {learner.made_of}", (RoundInfo,)),
         scores=jit(scores),
         explained=jit(explained),
     )

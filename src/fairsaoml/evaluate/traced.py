@@ -1,0 +1,144 @@
+"""Rounds kept on disk as they were traced, so that a new process begins at once.
+
+JAX keeps what it compiled, and finds it again by the program: a round has to be traced before it is
+found, which takes longer than all the rest. A kept trace belongs to our code, the version of JAX,
+the learner's settings and the shapes of its rows, and is never used for others. A learner of
+another package has none: its code is not ours to look through.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import flatbuffers  # what jax.export writes with, and does not require itself
+import jax
+from jax import export
+
+import fairsaoml
+from fairsaoml.evaluate.compilation import cache_folder, jit
+from fairsaoml.files import make_folder, write_bytes
+
+__all__ = ["TracedOnce"]
+
+assert flatbuffers
+SMALL_TASK = 1024  # rows; programs of larger tasks are worth the time that better ones take
+PARTS = ("core", "learners", "evaluate")  # of the package, that a round is made of
+CONFIG = ("jax_enable_x64", "jax_numpy_dtype_promotion", "jax_default_matmul_precision")
+DIGEST = 32  # bytes
+
+
+class TracedOnce:
+    """A round's function, compiled for each shape of its arguments, the batch last of them."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        made_of: str | None,
+        returned: tuple[type, ...],
+        donate: tuple[int, ...] = (),
+    ) -> None:
+        """Compile nothing yet.
+
+        Args:
+            function: What is compiled.
+            made_of: All that it depends on apart from our code; None: nothing is kept on disk.
+            returned: The NamedTuples that it returns beside those that it is given.
+            donate: The places of arguments whose memory it may use.
+        """
+        self.function, self.made_of = function, made_of
+        self.returned, self.donate = returned, donate
+        self.programs: dict[Any, Any] = {}  # by shapes
+
+    def __call__(self, *arguments: Any) -> Any:
+        leaves, tree = jax.tree.flatten(arguments)
+        shapes = (tree, *((leaf.shape, leaf.dtype) for leaf in leaves))
+        if shapes not in self.programs:
+            self.programs[shapes] = self.lower(*arguments).compile()
+        return self.programs[shapes](*arguments)
+
+    def clear_cache(self) -> None:
+        """Forget the programs of this process."""
+        self.programs.clear()
+
+    def shapes(self, *arguments: Any) -> Any:
+        """What it would return, as shapes; nothing is compiled or computed."""
+        return jax.eval_shape(self._traced(arguments), *arguments)
+
+    def lower(self, *arguments: Any) -> Any:
+        """The program for such arguments, before it is compiled."""
+        program = jit(
+            self._traced(arguments),
+            quick=arguments[-1].y.shape[-1] <= SMALL_TASK,
+            donate_argnums=self.donate,
+            # Said, or the state that a round returns would be another kind of argument.
+            in_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0]),
+        )
+        return program.lower(*arguments)
+
+    def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        if self.made_of is None:
+            return self.function
+        return _exported(self.function, self.made_of, self.returned, arguments).call
+
+
+def _exported(
+    function: Callable[..., Any],
+    made_of: str,
+    returned: tuple[type, ...],
+    arguments: tuple[Any, ...],
+) -> export.Exported:
+    """A function as it was traced for such arguments, now or in an earlier process."""
+    for kind in {*returned, *_named_tuples(arguments)}:
+        with suppress(ValueError):  # known already
+            name = f"{kind.__module__}.{kind.__qualname__}"
+            export.register_namedtuple_serialization(kind, serialized_name=name)
+    path = _path(made_of, arguments)
+    kept = path.read_bytes() if path.exists() else b""
+    content = kept[DIGEST:]
+    if content and hashlib.sha256(content).digest() == kept[:DIGEST]:
+        return export.deserialize(bytearray(content))
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arguments)
+    exported = export.export(jax.jit(function))(*shapes)
+    content = bytes(exported.serialize())
+    with suppress(OSError):  # a full or read-only disk costs time, not the run
+        make_folder(path.parent)
+        write_bytes(path, hashlib.sha256(content).digest() + content)
+    return exported
+
+
+def _path(made_of: str, arguments: tuple[Any, ...]) -> Path:
+    leaves, tree = jax.tree.flatten(arguments)
+    key = {
+        "code": _code(),
+        "jax": [jax.__version__, jax.default_backend()],
+        "config": {name: str(jax.config.values.get(name)) for name in CONFIG},
+        "made_of": made_of,
+        "arguments": [str(tree), *(f"{leaf.shape} {leaf.dtype}" for leaf in leaves)],
+    }
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return cache_folder() / "traced" / name
+
+
+@cache
+def _code() -> str:
+    """A checksum of the code that rounds are made of."""
+    package = Path(fairsaoml.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(file for part in PARTS for file in (package / part).rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _named_tuples(value: Any) -> Iterator[type]:
+    """The types of the named tuples that a value is made of."""
+    if isinstance(value, tuple | list):
+        if hasattr(value, "_fields"):
+            yield type(value)
+        for part in value:
+            yield from _named_tuples(part)
+    elif isinstance(value, dict):
+        yield from _named_tuples(list(value.values()))
