@@ -14,7 +14,8 @@ equalized odds can be had together, yet an unconstrained learner reads the mark 
 multiplies the gap. What is possible is known: see `best_achievable`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from numbers import Integral
 from typing import NamedTuple
 
@@ -149,7 +150,7 @@ def synthetic(
         length=domains * tasks,
         seeded=True,
         settings=settings,
-        best=_Lazily(best_achievable, dict(zip(names, by_domain, strict=True))),
+        best=_Best(generator, names),
     )
 
 
@@ -300,22 +301,24 @@ def _unit(vector: Floats) -> Floats:
     return vector / np.linalg.norm(vector)
 
 
-class _Lazily(Mapping[str, Mapping[str, float]]):
-    """A mapping that computes a value when it is first asked for, and once."""
+class _Best(Mapping[str, Mapping[str, float]]):
+    """The truth about each domain of a generator, computed when it is first asked for."""
 
-    def __init__(
-        self, compute: Callable[[Environment], dict[str, float]], inputs: dict[str, Environment]
-    ) -> None:
-        self._compute, self._inputs = compute, inputs
-        self._known: dict[str, dict[str, float]] = {}
+    def __init__(self, generator: int, names: list[str]) -> None:
+        self._generator, self._names = generator, names
 
     def __getitem__(self, name: str) -> Mapping[str, float]:
-        if name not in self._known:
-            self._known[name] = self._compute(self._inputs[name])
-        return self._known[name]
+        if name not in self._names:
+            raise KeyError(name)
+        return dict(_best_of_domain(self._generator, self._names.index(name)))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._inputs)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._inputs)
+        return len(self._names)
+
+
+@cache  # many runs of a process may be on streams of one generator
+def _best_of_domain(generator: int, domain: int) -> dict[str, float]:
+    return best_achievable(environments(generator, domain + 1)[domain])
