@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from fairsaoml.core.keys import run_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Schema, Task
-from fairsaoml.evaluate.regret.comparator import Comparators, best_models, linear_rounds
+from fairsaoml.evaluate.regret.comparator import Comparators, best_models
 from fairsaoml.evaluate.regret.regret import largest_regret, proven_growth
+from fairsaoml.evaluate.regret.rounds import linear_rounds
 from fairsaoml.evaluate.regret.windows import doubling, worst
 from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.learners import registry

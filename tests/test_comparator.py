@@ -11,8 +11,9 @@ from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.regret import quadratic
-from fairsaoml.evaluate.regret.comparator import best_models, deployment, linear_rounds
+from fairsaoml.evaluate.regret.comparator import best_models
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
+from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds
 from oracles.comparator import best_model, mean_loss
 
 FEATURES = 3

@@ -14,7 +14,7 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate.prequential import prequential, stacked
 from fairsaoml.evaluate.regret import pool
 from fairsaoml.evaluate.regret import regret as regrets
-from fairsaoml.evaluate.regret.comparator import best_models, deployment, linear_rounds
+from fairsaoml.evaluate.regret.comparator import best_models
 from fairsaoml.evaluate.regret.regret import (
     LossSeries,
     chosen_windows,
@@ -23,6 +23,7 @@ from fairsaoml.evaluate.regret.regret import (
     proven_growth,
     regret,
 )
+from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds
 from fairsaoml.evaluate.regret.windows import worst
 from fairsaoml.evaluate.round import loss_and_violation
 from fairsaoml.report.regret import regret_picture

@@ -17,30 +17,18 @@ prior before the round added (D25), so that a learner that is this model has reg
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit
 
-from fairsaoml.core import prior
-from fairsaoml.core.types import Batch, Problem, Task
-from fairsaoml.evaluate.prequential import bucket, stacked
 from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
+from fairsaoml.evaluate.regret.rounds import Floats, Ints, Rounds
 
-__all__ = [
-    "Comparators",
-    "Rounds",
-    "base_rates",
-    "best_models",
-    "deployment",
-    "linear_rounds",
-    "priors",
-]
+__all__ = ["Comparators", "best_models"]
 
 TOLERANCE = 1e-5  # duality gap per round that is asked for
 FAR = 1e3  # without a ball, proofs hold for all models of at most this norm
@@ -53,35 +41,6 @@ FEW_ROWS = 20  # per parameter, below which a window's fit can be extreme: its o
 BLOCK = 32  # windows that share a pass over their rows
 CHUNK = 2048  # rows of a pass that are in the processor's cache together
 MEMORY = 4_000_000  # numbers in the constraint terms of windows solved together
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-class Rounds(NamedTuple):
-    """All rounds of a run as the linear comparator sees them; the last parameter is the bias."""
-
-    x: Floats  # (row, parameter), round after round, ones last
-    y: Floats  # (row,)
-    offset: Floats  # (row,): what deployment adds to the model's logit
-    weight: Floats  # (row,): one over the rows of its round
-    first: Ints  # (round + 1,): where each round's rows begin, and the end
-    terms: Floats  # (round, constraint, parameter): a, zero where the gap is unknown
-    allowed: Floats  # (round, constraint): the tolerance, 0 where the gap is unknown
-    every_round: bool = False  # fair in each round of a window, not only over it
-
-    @property
-    def number(self) -> int:
-        """How many rounds there are."""
-        return len(self.first) - 1
-
-    def limits(self, start: int, length: int) -> tuple[Floats, Floats]:
-        """The constraints of a window: terms to be summed, and the most that each sum may be."""
-        window = slice(start, start + length)
-        terms, allowed = self.terms[window], self.allowed[window]
-        if self.every_round:  # each round's gap is a constraint of its own
-            return terms.reshape(1, -1, terms.shape[2]), allowed.reshape(-1)
-        return terms, allowed.sum(axis=0)
 
 
 class Comparators(NamedTuple):
@@ -98,100 +57,6 @@ class Comparators(NamedTuple):
     def gap(self) -> Floats:
         """How far from the best a model may be, at most, per round: (window,)."""
         return (self.loss - self.bound) / self.length
-
-
-def base_rates(tasks: Sequence[Task]) -> list[float | None]:
-    """Each task's share of positives, None for an empty task."""
-    return [float(task.y.mean()) if len(task.y) else None for task in tasks]
-
-
-def priors(rates: Sequence[float | None], config: Mapping[str, Any]) -> prior.Prior:
-    """The class prior before each round, from the tasks' shares of positives (D25)."""
-    known = np.array([rate is not None for rate in rates], np.float32)
-    shares = np.array([rate or 0.0 for rate in rates], np.float32)
-
-    def one(old: prior.Prior, turn: tuple) -> tuple[prior.Prior, prior.Prior]:
-        rate, weight = turn
-        row: Any = None
-        seen = Batch(x=row, y=rate[None], group=row, weight=weight[None])
-        return prior.observe(old, seen, config["prior_discount"]), old
-
-    return jax.lax.scan(one, prior.no_prior(), (shares, known))[1]
-
-
-def deployment(rates: Sequence[float | None], config: Mapping[str, Any]) -> tuple[Floats, Floats]:
-    """What deployment adds to a model's logit in each round, and the threshold there (D25).
-
-    `rates` are the tasks' shares of positives, None for an empty task. Both depend on earlier
-    rounds only, and on no learner.
-
-    >>> shift, threshold = deployment([0.75, 0.5], {"prior_discount": 0.7, "decision": "accuracy"})
-    >>> shift.round(3).tolist(), threshold.tolist()  # log 3 after the first round
-    ([0.0, 1.099], [0.0, 0.0])
-    """
-    before = priors(rates, config)
-    threshold = jax.vmap(lambda old: prior.threshold(old, config["decision"]))(before)
-    return np.asarray(prior.log_odds(before), np.float64), np.asarray(threshold, np.float64)
-
-
-def linear_rounds(
-    tasks: Sequence[Task],
-    problem: Problem,
-    config: Mapping[str, Any],
-    scored: Sequence[NDArray[np.bool_]] | None = None,
-) -> Rounds:
-    """Rounds for the exact comparator; `scored` marks the rows that count, all by default.
-
-    The gap of logits is linear in theta: its coefficients are read off the constraint itself, as
-    its gradient, so that there is one definition of it.
-    """
-    shift, _ = deployment(base_rates(tasks), config)
-    if scored is not None:
-        tasks = [
-            task._replace(x=task.x[rows], y=task.y[rows], group=task.group[rows])
-            for task, rows in zip(tasks, scored, strict=True)
-        ]
-    sizes = np.array([len(task.y) for task in tasks])
-    x = np.concatenate([task.x for task in tasks]).astype(np.float64)
-    count, features = len(tasks), len(problem.schema.features)
-    terms = np.zeros((count, len(problem.constraints), features + 1))
-    allowed = np.zeros((count, len(problem.constraints)))
-    if problem.constraints:
-        batches = stacked(tasks, bucket(int(sizes.max(initial=0))))
-        coefficients, known = jax.vmap(lambda batch: _coefficients(problem, batch))(batches)
-        coefficients = np.asarray(coefficients, np.float64)  # (round, constraint, row)
-        for t, task in enumerate(tasks):
-            terms[t, :, :-1] = _means(coefficients[t, :, : sizes[t]]) @ task.x
-        terms *= np.asarray(known)[:, :, None]
-        allowed = np.asarray(known) * np.array([c.tolerance for c in problem.constraints])
-    return Rounds(
-        x=np.hstack([x, np.ones((len(x), 1))]),
-        y=np.concatenate([task.y for task in tasks]).astype(np.float64),
-        offset=np.repeat(shift, sizes),
-        weight=np.repeat(1 / np.maximum(sizes, 1), sizes),
-        first=np.concatenate([[0], np.cumsum(sizes)]),
-        terms=terms,
-        allowed=allowed,
-    )
-
-
-def _coefficients(problem: Problem, batch: Batch) -> tuple[Any, Any]:
-    """Each gap as a linear function of the scores, and whether it is known."""
-    nothing = jnp.zeros(batch.y.shape[0])
-    slopes = [jax.grad(lambda z, c=c: c.gap(z, batch).value)(nothing) for c in problem.constraints]
-    known = [c.gap(nothing, batch).known for c in problem.constraints]
-    return jnp.stack(slopes), jnp.stack(known)
-
-
-def _means(coefficients: Floats) -> Floats:
-    """The same, both sides summing to one in double precision.
-
-    A group's weights sum to one only to 1e-8 in single precision, and a solver finds in the rest a
-    way to be fair by enormous parameters on features that add up to a constant.
-    """
-    positive, negative = np.maximum(coefficients, 0.0), np.maximum(-coefficients, 0.0)
-    one, other = (side.sum(axis=1, keepdims=True) for side in (positive, negative))
-    return positive / np.where(one > 0, one, 1.0) - negative / np.where(other > 0, other, 1.0)
 
 
 def best_models(
