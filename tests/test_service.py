@@ -122,7 +122,7 @@ def test_rows_may_come_as_lines_and_are_answered_as_lines(served_folder):
 
 
 def test_too_many_rows_or_bytes_are_refused(served_folder, monkeypatch):
-    monkeypatch.setattr("fairsaoml.serve.app.MOST_ROWS", 2)
+    monkeypatch.setattr("fairsaoml.serve.routes.MOST_ROWS", 2)
     assert served_folder.predict(ROW, ROW, ROW)[0] == 413
     monkeypatch.setattr(limits, "BODY_BYTES", 10)
     assert served_folder.predict(ROW)[0] == 413
@@ -288,6 +288,13 @@ def test_a_second_service_on_a_folder_is_refused(folder):
         pytest.raises(RunError, match="another process is working in"),
     ):
         Service(folder, rules())
+
+
+def test_a_folder_without_a_run_is_left_as_it_is(tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(RunError, match="start it with `fairsaoml run"):
+            Service(folder, rules())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_damaged_store_is_refused_and_the_last_model_offered(folder):

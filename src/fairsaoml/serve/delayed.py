@@ -20,47 +20,16 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import DataError, RunError
-from fairsaoml.serve.rows import Layout, from_rows, to_rows
+from fairsaoml.serve.closed import ClosedTask, Id, Layouts, read_closed
+from fairsaoml.serve.rows import Layout, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
 from fairsaoml.serve.task_rules import TaskRules
-from fairsaoml.serve.tasks import NewRow, Tasks
+from fairsaoml.serve.tasks import NewRow, Tally, Tasks
 from fairsaoml.serve.teaching import last_step, require_learner, teach
 
 __all__ = ["ClosedTask", "DelayedLabels", "Issued", "Tally"]
 
 MOST_ROWS = 100_000  # held, by default
-
-Id = int | str
-
-
-class Tally(NamedTuple):
-    """How many of each there have been since the journal began."""
-
-    issued: int = 0
-    labelled: int = 0  # late ones included
-    late: int = 0
-    dropped: int = 0  # of the late ones
-    expired: int = 0
-    unknown: int = 0  # labels of ids that were not waiting, where these are counted
-    repeated: int = 0  # second labels of ids that still had their first, where these are counted
-    tasks: int = 0  # closed
-    rounds: int = 0  # of them with rows to learn from
-
-
-class ClosedTask(NamedTuple):
-    """A task's labelled rows in the order of issue, each with its prediction as issued."""
-
-    number: int  # 1, 2, 3, ...
-    round: int | None  # None where no label came: nothing was learned
-    ids: list[Id]
-    X: Any
-    y: np.ndarray
-    sensitive_features: Any
-    prediction: np.ndarray
-    probability: np.ndarray | None
-    late: int  # rows of earlier tasks among these
-    unlabelled: int  # predictions of this task without a label when it closed
-    why: str  # complete, time, room, asked
 
 
 class Issued(NamedTuple):
@@ -338,7 +307,7 @@ class DelayedLabels:
             self._learned, self._done = known, removed["task"]
         self._catch_up()
 
-    def _layouts(self) -> list[Layout | None]:
+    def _layouts(self) -> Layouts:
         """The layouts of features and sensitive features, once there have been rows."""
         return [plain and Layout.from_json(plain) for plain in self._store.fact("layouts") or []]
 
@@ -352,7 +321,7 @@ class DelayedLabels:
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._done < self.tally.tasks:
-            task = self._closed(self._done + 1)
+            task = read_closed(self._tasks, self._done + 1, self._layouts())
             if self._on_close and task.number > self._scored:
                 self._on_close(task)
             self._scored = task.number
@@ -372,29 +341,6 @@ class DelayedLabels:
                 with self._store.writing():
                     self._store.write("DELETE FROM rows WHERE taken_by = ?", [task.number])
                     self._store.write("DELETE FROM tasks WHERE number = ?", [task.number])
-
-    def _closed(self, number: int) -> ClosedTask:
-        rows = self._tasks.taken(number)
-        [(round, late, unlabelled, why)] = self._store.query(
-            "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?", [number]
-        )
-        layout, sensitive = self._layouts()
-        decided = [json.loads(row.answer) for row in rows]
-        chances = [chance for _, chance in decided]
-        return ClosedTask(
-            number=number,
-            round=round,
-            ids=[json.loads(row.id) for row in rows],
-            X=from_rows(layout or Layout("numbers"), [json.loads(row.content) for row in rows]),
-            y=np.asarray([json.loads(row.label) for row in rows]),
-            sensitive_features=sensitive
-            and from_rows(sensitive, [json.loads(row.groups or "null") for row in rows]),
-            prediction=np.asarray([prediction for prediction, _ in decided]),
-            probability=np.asarray(chances) if rows and chances[0] is not None else None,
-            late=late,
-            unlabelled=unlabelled,
-            why=why,
-        )
 
 
 def _another_model(learned: int, least: int, rounds: int) -> RunError:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from fairsaoml import __version__
-from fairsaoml.serve.app import NDJSON, ROUTES, Endpoint
+from fairsaoml.serve.routes import NDJSON, ROUTES, Endpoint
 
 __all__ = ["document"]
 

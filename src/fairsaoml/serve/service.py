@@ -61,6 +61,7 @@ class Service:
         self.folder = folder / FOLDER
         self._clock, self._webhook = clock, webhook
         self.on_event: Callable[[], None] = lambda: None  # something was committed
+        self.asked = Asked.of(read_spec(folder))  # before anything is made there
         self._owned = ExitStack()
         self._owned.enter_context(locked(folder))  # neither `learn` nor another service meanwhile
         self.folder.mkdir(exist_ok=True)
@@ -82,7 +83,6 @@ class Service:
                 with self.store.writing():
                     self.store.set_fact("rounds_before", begun)
             self.rounds_before: int = begun
-            self.asked = Asked.of(read_spec(folder))
             schema = self.live.online.schema
             self.alarms = self._known_alarms()
             removed = (self.store.fact("removed") or {"round": 0})["round"]

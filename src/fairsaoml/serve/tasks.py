@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
 from fairsaoml.serve.task_rules import TaskRules
 
-__all__ = ["TAKEN_ROWS", "NewRow", "OpenTask", "TakenRow", "Tasks"]
+__all__ = ["TAKEN_ROWS", "NewRow", "OpenTask", "TakenRow", "Tally", "Tasks"]
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
@@ -25,6 +25,20 @@ class NewRow(NamedTuple):
     round: int | None = None
     why: bytes | None = None
     groups: str | None = None
+
+
+class Tally(NamedTuple):
+    """How many of each there have been since the journal began."""
+
+    issued: int = 0
+    labelled: int = 0  # late ones included
+    late: int = 0
+    dropped: int = 0  # of the late ones
+    expired: int = 0
+    unknown: int = 0  # labels of ids that were not waiting, where these are counted
+    repeated: int = 0  # second labels of ids that still had their first, where these are counted
+    tasks: int = 0  # closed
+    rounds: int = 0  # of them with rows to learn from
 
 
 class OpenTask(NamedTuple):
