@@ -100,11 +100,11 @@ class Client:
 
 
 @contextmanager
-def serving(folder, tokens=None, host="localhost", **changes):
+def serving(folder, tokens=None, host="localhost", origin=None, **changes):
     """A service on a folder, in this process."""
     also = {name: changes.pop(name) for name in ("clock", "webhook") if name in changes}
     service = Service(folder, rules(**changes), **also)
-    app = App(service, Access(tokens or {}))
+    app = App(service, Access(tokens or {}), origin)
     with TestClient(app.router, base_url=f"http://{host}") as client:
         yield Client(app, client)
 

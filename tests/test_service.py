@@ -334,6 +334,18 @@ def test_every_route_wants_its_own_token(folder):
             assert client.http.get(path).status_code == 200
 
 
+def test_a_page_from_elsewhere_may_call_it_only_where_that_was_asked_for(folder, served_folder):
+    asks = {"access-control-request-method": "POST", "origin": "https://page.example"}
+    with serving(folder, tokens=TOKENS, origin="https://page.example") as client:
+        for asked, origin, allowed in (
+            (client, "https://page.example", "https://page.example"),
+            (client, "https://other.example", None),
+            (served_folder, "https://page.example", None),
+        ):
+            answer = asked.http.options("/v1/predict", headers={**asks, "origin": origin})
+            assert answer.headers.get("access-control-allow-origin") == allowed
+
+
 def test_without_tokens_only_this_machine_by_its_own_name_is_served(folder):
     with serving(folder, host="evil.example") as client:
         assert client.get("/v1/model")[0] == 403

@@ -31,6 +31,9 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(help="For TLS, with --key.")] = None,
     key: Annotated[Path | None, typer.Option(help="The certificate's key.")] = None,
     webhook: Annotated[str | None, typer.Option(help="Alarms are posted to this URL.")] = None,
+    origin: Annotated[
+        str | None, typer.Option(help="Let pages from this origin call it (CORS).")
+    ] = None,
     schema: Annotated[
         Path | None, typer.Option(help="Begin a new model of rows as this JSON describes them.")
     ] = None,
@@ -86,6 +89,7 @@ def serve(
         certificate=certificate,
         key=key,
         webhook=webhook,
+        origin=origin,
         on_ready=ready,
     )
 

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
@@ -33,9 +35,10 @@ class App:
     Args:
         service: decides and learns.
         access: the tokens.
+        origin: pages from there may call it; by default only its own page may.
     """
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: Access, origin: str | None = None) -> None:
         self.service, self.access = service, access
         self.views = Views(service)
         self.metrics = Metrics(self.views)
@@ -55,6 +58,7 @@ class App:
             ],
             lifespan=self._lifespan,
             redirect_slashes=False,
+            middleware=[] if origin is None else [_cors(origin)],
         )
 
     @asynccontextmanager
@@ -106,6 +110,13 @@ class App:
             except FullDisk as problem:
                 self.problem = str(problem)
             await asyncio.sleep(TICK_SECONDS)
+
+
+def _cors(origin: str) -> Middleware:
+    headers = ["authorization", "content-type"]
+    return Middleware(
+        CORSMiddleware, allow_origins=[origin], allow_methods=["POST"], allow_headers=headers
+    )
 
 
 class Handler:

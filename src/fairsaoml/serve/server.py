@@ -73,6 +73,7 @@ def serve(
     certificate: Path | None = None,
     key: Path | None = None,
     webhook: str | None = None,
+    origin: str | None = None,
     on_ready: Callable[[str], None] = print,
     beside: Callable[[App], Any] | None = None,
 ) -> None:
@@ -87,6 +88,7 @@ def serve(
         certificate: for TLS, with its `key`.
         key: the certificate's.
         webhook: alarms are posted there.
+        origin: pages from there may call it.
         on_ready: called with the address, once requests are taken.
         beside: called with the app when it takes requests, in a thread of its own.
 
@@ -102,7 +104,7 @@ def serve(
     sys.setswitchinterval(SWITCH_SECONDS)
     listening = _listen(host, port)
     try:
-        app = App(Service(folder, rules, webhook=webhook), access)
+        app = App(Service(folder, rules, webhook=webhook), access, origin)
         collect_seldom()
         config = uvicorn.Config(
             app.router,
