@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo live browser tune reproduce test slow slowest lint format golden docs stubs shapes kill attack estimators bench bench-full clean
+.PHONY: install demo live browser tune reproduce test suite slow slowest lint style types format golden docs stubs shapes kill attack estimators bench bench-full clean
 
 install: .venv/installed
 
@@ -35,7 +35,10 @@ tune: install  ## the search for the settings of the paper's seven learners, int
 reproduce: install  ## the paper's figures and tables into runs/paper; the same command continues
 	$(BIN)/python -m paper reproduce all --seeds 10
 
-test: install lint
+test: install style
+	$(MAKE) --no-print-directory -j 2 types suite  # mypy has one thread: beside the tests
+
+suite: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slowest: install  ## all tests, and the twenty that took longest
@@ -44,11 +47,15 @@ slowest: install  ## all tests, and the twenty that took longest
 slow: install  ## the tests that `make test` leaves out: the same laws for more learners
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-lint: install
+lint: style types
+
+style: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: install
+	$(BIN)/mypy
 
 format: install
 	$(BIN)/ruff check --fix .
