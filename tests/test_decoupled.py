@@ -73,11 +73,11 @@ def solved(rows=8000, ratio=0.9, **changes):
     joint = np.concatenate([chance[:, None] * given, (1 - chance[:, None]) * given], axis=1)
     layout = fair_rule.layout_of([{"tpr": 1, "fpr": 0}], [2])
     given_rows = {
-        "weight": batch.weight,
+        "weight": jnp.asarray(batch.weight),
         "chance": jnp.asarray(chance, jnp.float32),
         "joint": jnp.asarray(joint, jnp.float32),
-        "y": batch.y,
-        "group": batch.group,
+        "y": jnp.asarray(batch.y),
+        "group": jnp.asarray(batch.group),
     }
     rule = fair_rule.new_rule(layout)._replace(fresh_rows=jnp.full(4, 50.0), **changes)
     solve = jax.jit(
@@ -268,8 +268,8 @@ def learned(batches, **settings):
 def test_a_decision_is_explained_by_its_threshold():
     learner, state = learned([people(t, rows=256) for t in range(6)])
     batch = people(99, rows=256)
-    said = learner.explain(state, batch.x)
-    margins, scores = learner.margins(state, batch.x), learner.scores(state, batch.x)
+    parts = (learner.explain, learner.margins, learner.scores, learner.plain_margins)
+    said, margins, scores, plain = (jax.jit(part)(state, batch.x) for part in parts)
     assert np.allclose(said.probability, jax.nn.sigmoid(scores), atol=1e-5)
     decided = np.asarray(margins) > 0
     clear = np.abs(margins) > 1e-4
@@ -278,7 +278,6 @@ def test_a_decision_is_explained_by_its_threshold():
     assert said.moved_by.shape == (256, 2)
     assert np.allclose(said.moved_by.sum(1), moved, atol=1e-5)
     assert float(jnp.abs(moved).max()) > 0.05  # there was something to move
-    plain = learner.plain_margins(state, batch.x)
     assert np.allclose(plain, said.probability - said.plain_threshold, atol=1e-6)
     # The columns' parts are most of what tells rows apart, and merit counts more than noise.
     whole = said.contribution.sum(1)
@@ -293,13 +292,14 @@ def test_only_who_is_aware_looks_at_the_group():
     other, unknown = 1 - fresh.group, np.full_like(fresh.group, 2)
     for aware in (False, True):
         learner, state = learned(batches, **({"aware": True} if aware else {}))
+        margins = jax.jit(learner.margins)
         as_is, as_other, as_unknown, without = (
-            np.asarray(learner.margins(state, fresh.x, group))
+            np.asarray(margins(state, fresh.x, group))
             for group in (fresh.group, other, unknown, None)
         )
         assert np.array_equal(as_is, as_other) != aware
         assert np.array_equal(as_unknown, without)
-    assert np.array_equal(without, np.asarray(learner.margins(state, fresh.x)))
+    assert np.array_equal(without, np.asarray(margins(state, fresh.x)))
 
 
 def test_settings_of_before_that_did_nothing_are_read_and_not_offered():

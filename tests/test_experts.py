@@ -1,5 +1,7 @@
 """The bank of experts: who wakes, what is inherited, how it grows, what never gets in."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,7 +51,8 @@ def rows(count=20, seed=0, y=None, group=None, weight=None):
 
 def test_doubling_blocks_join_at_their_length_whether_the_horizon_is_known_or_not():
     for config in (IntervalConfig(), IntervalConfig(horizon=30)):
-        rolls = [experts.roll_call(config, t, levels=4, cover="doubling") for t in range(1, 13)]
+        roll_call = jax.jit(partial(experts.roll_call, config, levels=4, cover="doubling"))
+        rolls = [roll_call(jnp.int32(t)) for t in range(1, 13)]
         for t, roll in enumerate(rolls, start=1):
             assert roll.present.tolist() == [t >= size for size in (1, 2, 4, 8)]
             assert roll.awake.tolist() == [t >= size and t % size == 0 for size in (1, 2, 4, 8)]
@@ -59,8 +62,10 @@ def test_doubling_blocks_join_at_their_length_whether_the_horizon_is_known_or_no
 @pytest.mark.parametrize("base", [2, 3])
 def test_dynamic_intervals_start_in_every_round_and_about_log_t_are_kept(base):
     levels, start = 4, jnp.zeros(4, jnp.int32)
+    config = IntervalConfig(base=base)
+    roll_call = jax.jit(partial(experts.roll_call, config, levels=levels, cover="dynamic"))
     for t in range(1, 60):
-        roll = experts.roll_call(IntervalConfig(base=base), t, levels, cover="dynamic")
+        roll = roll_call(jnp.int32(t))
         start = experts.promote(start, roll.promoted)
         start = jnp.where(roll.awake, t, start)
         assert roll.awake.tolist() == [True, False, False, False]

@@ -18,8 +18,8 @@ from fairsaoml.evaluate.regret.comparator import best_models
 from fairsaoml.evaluate.regret.regret import (
     LossSeries,
     chosen_windows,
+    journal_series,
     largest_regret,
-    played_series,
     proven_growth,
     regret,
 )
@@ -112,7 +112,7 @@ def test_the_pool_is_measured_by_the_same_functions(one_pair):
 
 def test_regret_is_the_definition_window_by_window(one_pair):
     game, tasks, records, _ = one_pair
-    played = played_series(records, 0)
+    played = journal_series(records, 0)
     rounds = linear_rounds(tasks, game.problem, game.config)
     found = regret(
         [played],
@@ -146,7 +146,7 @@ def test_regret_is_the_definition_window_by_window(one_pair):
 def test_to_be_compared_with_the_fair_is_never_harder(one_pair):
     game, tasks, records, _ = one_pair
     found = regret(
-        [played_series(records, 0)],
+        [journal_series(records, 0)],
         lambda seed: tasks,
         game.problem,
         game.config,
@@ -242,7 +242,7 @@ def test_an_old_journal_has_no_adapted_loss(linear_run):
     for line in lines:
         del line["adapted"]["loss"]
     with pytest.raises(DataError, match="run it anew"):
-        played_series(lines, 0, adapted=True)
+        journal_series(lines, 0, adapted=True)
 
 
 @tiny.one_learner
@@ -320,6 +320,6 @@ def test_a_comparator_that_adapts_is_charged_as_the_learner_is(monkeypatch):
 
 def test_an_empty_task_is_charged_nothing():
     lines = [{"seed": 0, "round": 1, "loss": None, "violation": [0.0]}]
-    played = played_series(lines, 0)
+    played = journal_series(lines, 0)
     assert isinstance(played, LossSeries)
     assert played.loss.tolist() == [0.0]

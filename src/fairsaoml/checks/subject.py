@@ -145,7 +145,7 @@ class Subject:
 
     @cached_property
     def padded_course(self) -> list[tuple[State, Any]]:
-        """The same, the rounds padded further."""
+        """State and diagnostics after each of the rounds, padded to the larger size."""
         return list(self.run_rounds(self.step, batches(tasks(), PADDINGS[1])))
 
     def run_rounds(

@@ -89,7 +89,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _encoded(word: str) -> bytes | None:
-    """A word of the command line as UTF-8; None where it was none."""
+    """A word of the command line as UTF-8; None where it is not UTF-8."""
     try:
         return word.encode()
     except UnicodeEncodeError:

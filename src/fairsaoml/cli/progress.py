@@ -84,7 +84,7 @@ class Completion:
 
     @property
     def words(self) -> str:
-        """Such as "3/8 runs, about 2 min left"."""
+        """How far the runs are, such as "3/8 runs, about 2 min left"."""
         seconds = self.seconds_left if self.finished < len(self.shares) else None
         left = "" if seconds is None else f", about {duration(seconds)} left"
         return f"{self.finished}/{len(self.shares)} runs{left}"
@@ -180,7 +180,7 @@ def _seeds(seeds: int) -> str:
 
 
 def _round(event: Any) -> str:
-    """Such as "round 3/90 market-1: accuracy 0.750 DP 0.910 EO 0.880"."""
+    """A round in a line: "round 3/90 market-1: accuracy 0.750 DP 0.910 EO 0.880"."""
     of = f"/{event.length}" if event.length else ""
     place = " ".join(filter(None, [f"round {event.round}{of}", event.domain]))
     values = {words: event.figures[name] for name, words in FIGURES.items()}

@@ -42,14 +42,14 @@ HALVINGS = 60  # of the bracket around an end of Koopman's interval: to the last
 
 
 class Share(NamedTuple):
-    """So many of so many."""
+    """A share: `part` of `whole` rows."""
 
     part: int
     whole: int
 
     @property
     def rate(self) -> float:
-        """Only of a group that has rows."""
+        """`part / whole`; the group must have rows."""
         return self.part / self.whole
 
 

@@ -1,4 +1,4 @@
-"""Rows by group, batch after batch, as six counts: batches come in and go out again."""
+"""Rows by group, batch after batch, as six counts: batches are added and removed again."""
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ class GroupCounts:
         self._window = None if window is None else deque[dict[Group, Counts]](maxlen=window)
 
     def add(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> None:
-        """Add a batch; with a window, the oldest one beyond it goes out."""
+        """Add a batch; with a window, the oldest batch beyond it is removed."""
         batch = self._count(y_true, y_pred, sensitive_features)
         if self._window is not None:
             if len(self._window) == self._window.maxlen:

@@ -166,7 +166,7 @@ def counts_to_json(counts: GroupCounts) -> dict[str, Any]:
 
 
 def counts_from_json(plain: Mapping[str, Mapping[str, Mapping[str, int]]]) -> GroupCounts:
-    """The other way round."""
+    """Counts from the dictionaries that `counts_to_json` returned."""
     return {
         attribute: {level: Counts(**six) for level, six in levels.items()}
         for attribute, levels in plain.items()

@@ -29,7 +29,7 @@ APART = (UNSEEN, "unseen")  # the same in journals of older runs
 
 
 class Counts(NamedTuple):
-    """All that is ever needed to know of a group's decisions."""
+    """Six counts of a group's rows, from which every metric here is computed."""
 
     rows: int = 0
     predicted_positive: int = 0
@@ -40,7 +40,7 @@ class Counts(NamedTuple):
 
 
 def summed(counts: Iterable[Counts]) -> Counts:
-    """All of them together."""
+    """The sum of several groups' counts."""
     return Counts(*map(sum, zip(Counts(), *counts, strict=True)))
 
 

@@ -99,11 +99,28 @@ class StreamingMetric:
         self._seen = GroupCounts(window=window, pos_label=pos_label)
 
     def update(self, y_true: Any, y_pred: Any, *, sensitive_features: Any) -> None:
-        """Take a batch in; with a window, the oldest one beyond it goes out."""
+        """Add a batch; with a window, the oldest batch beyond it is removed.
+
+        Args:
+            y_true: The labels, one per row.
+            y_pred: The decisions, one per row.
+            sensitive_features: The rows' groups: a list, an array, a series, a dataframe or a
+                dictionary of columns.
+
+        Raises:
+            DataError: The lengths differ, a value is missing, or a third label turns up.
+        """
         self._seen.add(y_true, y_pred, sensitive_features)
 
     def revert(self, y_true: Any, y_pred: Any, *, sensitive_features: Any) -> None:
-        """Take rows out again that were taken in: all of them, or none of them and an error."""
+        """Remove rows that were added before: all of them, or none and an error.
+
+        The arguments are those of `update`.
+
+        Raises:
+            ConfigError: There is a window, which removes batches by itself.
+            DataError: Some of these rows were never added.
+        """
         self._seen.remove(y_true, y_pred, sensitive_features)
 
     @property

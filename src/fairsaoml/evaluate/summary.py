@@ -114,7 +114,7 @@ def _left_out(lines: Sequence[Line]) -> dict[str, int]:
 
 
 def _last(lines: Sequence[Line]) -> list[Line]:
-    """The lines of the last ten rounds among them."""
+    """The lines of the last ten rounds."""
     kept = set(sorted({line["round"] for line in lines})[-LAST_ROUNDS:])
     return [line for line in lines if line["round"] in kept]
 

@@ -24,7 +24,7 @@ def one_thread() -> None:
 
 
 def one_blas_thread() -> Any:
-    """A context in which BLAS computes on one thread, for who shares the process with others.
+    """A context in which BLAS computes on one thread, for code that runs in several threads itself.
 
     XLA factorises small matrices by SciPy's BLAS; on a busy machine its threads wait for each
     other, and a round takes up to a hundred times as long.

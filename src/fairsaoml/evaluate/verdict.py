@@ -87,12 +87,12 @@ class Asked(NamedTuple):
 
     @property
     def decided(self) -> str:
-        """What a person is called who is decided positive."""
+        """The word for people who are decided positive."""
         return "selected" if self.favourable else "denied"
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The notions that the verdict speaks of."""
+        """The notions that the verdict is about."""
         return self.notions or UNASKED
 
 
@@ -284,7 +284,7 @@ def _enough(windows: Sequence[Groups], group: str, key: str, ratio: float, level
 
 
 def _headline(answers: Mapping[str, str]) -> str:
-    """Such as "Fair by sex; not enough rows to tell by race"."""
+    """The headline, such as "Fair by sex; not enough rows to tell by race"."""
     by_answer: dict[str, list[str]] = {}
     for name, answer in answers.items():
         by_answer.setdefault(answer, []).append(name)
@@ -300,7 +300,7 @@ def _headline(answers: Mapping[str, str]) -> str:
 def _sentence(
     attribute: str, answer: str, notions: Mapping[str, Mapping[str, Any]], asked: Asked
 ) -> str:
-    """Such as "Fair by sex: equalized odds is 0.94 (0.90 to 1.00); 0.90 was asked for."."""
+    """One attribute's verdict in a sentence, each notion with its ratio and interval."""
     said = []
     for key, entry in notions.items():
         name = NOTIONS[key].name

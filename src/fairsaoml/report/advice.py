@@ -1,4 +1,4 @@
-"""What to do next, in words, by what was seen."""
+"""What to do next, in sentences, from what a run shows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ def _by_answer(run: Run) -> list[str]:
 
 
 def _more_rows(run: Run, where: str, notion: Mapping[str, Any]) -> str:
-    """How many rows would tell, if the ratio stays as it is: intervals shrink by their root."""
+    """How many rows would be enough to decide, if the ratio stays as it is."""
     ratio, low, high, asked = notion["ratio"], notion["low"], notion["high"], run.asked.ratio
     if not ratio or not low:
         return f"Collect more rows: too few positive decisions to judge {where}."

@@ -23,7 +23,7 @@ class GroupChances(NamedTuple):
 
     @property
     def total(self) -> tuple[float, float, float]:
-        """The same of all rows."""
+        """All groups together."""
         return tuple(map(sum, zip(*self.tenths, strict=True)))  # type: ignore[return-value]
 
 

@@ -79,7 +79,7 @@ def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> 
 
 
 def _telling(run: Run, size: int) -> bool:
-    """Whether most points of so many rounds would rest on positive decisions enough."""
+    """Whether most points of so many rounds would have enough positive decisions."""
     windows = windows_of((line for line in run.lines if line["seed"] == run.seeds[0]), size)
     asked = product(run.verdict["attributes"], run.asked.judged)
     for attribute, notion in asked:

@@ -171,7 +171,7 @@ def answer_mark(answer: str) -> Markup:
 
 
 def notion_title(key: str, attribute: str) -> str:
-    """Such as "Equalized odds by sex"."""
+    """Return a title such as "Equalized odds by sex"."""
     return f"{sentence(NOTIONS[key].name)} by {attribute}"
 
 

@@ -56,7 +56,7 @@ OURS = (
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock: nobody else works in it meanwhile.
+    """Hold the folder's lock, so that no other process works in it meanwhile.
 
     Raises:
         RunError: another process holds it.

@@ -33,9 +33,9 @@ class Prediction(NamedTuple):
     table: Any  # the rows as they came
     labels: tuple[str, str]  # the label's own names, negative and positive
     explanation: Explanation | None = None
-    constraints: tuple[str, ...] = ()  # what `explanation.moved_by` speaks of
+    constraints: tuple[str, ...] = ()  # in the order of `explanation.moved_by`
     attributes: tuple[str, ...] = ()  # whose fairness they are
-    columns: tuple[str, ...] = ()  # what `contribution` speaks of: the table's columns
+    columns: tuple[str, ...] = ()  # the table's columns, in the order of `contribution`
     contribution: np.ndarray | None = None  # (row, column) part of the logit
 
 

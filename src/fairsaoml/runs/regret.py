@@ -44,7 +44,7 @@ def run_regret(
     content = read_spec(folder)
     spec = RunSpec.from_json(content)
     lines = read_rounds(folder / ROUNDS)
-    series = [regrets.played_series(lines, seed, adapted=adapted) for seed in spec.seeds]
+    series = [regrets.journal_series(lines, seed, adapted=adapted) for seed in spec.seeds]
     rounds = len(series[0].loss)
     lengths = regrets.chosen_windows(windows, rounds)
     names = content["constraints"]

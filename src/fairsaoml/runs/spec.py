@@ -53,7 +53,7 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        """What a run is called when nobody says."""
+        """The run's name where none is given."""
         return " ".join([self.learner, *pairs(self.learner_settings)])
 
     @property

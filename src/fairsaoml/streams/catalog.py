@@ -97,7 +97,7 @@ def _entry(name: str) -> StreamEntry:
 
 
 def require_file(name: str) -> None:
-    """Refuse the name of a table that is not there; what is no table's name passes."""
+    """Raise DataError for the name of a table that does not exist; other names pass."""
     path = Path(name)
     if not is_table(name) or path.exists():
         return

@@ -4,7 +4,7 @@ Every applicant has a group s and a true outcome y. Given both, ten features are
 
     x | y, s  ~  N(y * merit + s * mark, identity),
 
-`merit` pointing along the seven features that speak of repayment, `mark` mostly along three
+`merit` pointing along the seven features that tell of repayment, `mark` mostly along three
 proxies of the group, but leaning on `merit`: being in the favoured group looks like merit. A
 few labels are recorded wrongly. Each domain draws its own numbers; from one to the next the
 direction of merit turns by a right angle or more and the other group becomes the favoured one.
@@ -67,7 +67,7 @@ Floats = NDArray[np.float64]
 
 
 class Environment(NamedTuple):
-    """All the numbers of one moment. `lean` and `gap` > 0 favour the minority (s = 1)."""
+    """The distribution at one moment. `lean` and `gap` > 0 favour the minority (s = 1)."""
 
     merit: Floats  # (feature,) unit vector, zero on the proxies
     proxy: Floats  # (feature,) unit vector, zero elsewhere

@@ -55,7 +55,7 @@ class AlternativeSpec:
 
     @property
     def row(self) -> RunSpec:
-        """The same as a run of one of our learners, for summaries and comparisons."""
+        """This run as a `RunSpec`, for summaries and comparisons with our learners."""
         return RunSpec(
             stream=self.stream,
             learner=self.label,

@@ -195,7 +195,7 @@ def _columns(terms: Floats, weight: Floats) -> Floats:
 
 
 def _columns_by(terms: Floats, weight: Floats, constraints: int) -> Floats:
-    """The same, constraint by constraint: (window, constraint, parameter)."""
+    """Sum of weight a over the terms of each constraint: (window, constraint, parameter)."""
     count, _, size = terms.shape
     across = np.empty((count, constraints, size))
     for i in range(constraints):  # term j belongs to constraint j mod m

@@ -37,8 +37,8 @@ __all__ = [
     "LossSeries",
     "Regret",
     "chosen_windows",
+    "journal_series",
     "largest_regret",
-    "played_series",
     "proven_growth",
     "regret",
     "windowed_violation",
@@ -123,7 +123,7 @@ def chosen_windows(asked: str | None, rounds: int) -> list[int]:
     return sorted({int(word) for word in words})
 
 
-def played_series(
+def journal_series(
     lines: Iterable[Mapping[str, Any]], seed: int, *, adapted: bool = False
 ) -> LossSeries:
     """One seed's journal as series; an empty task is charged nothing (D20)."""

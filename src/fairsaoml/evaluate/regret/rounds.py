@@ -133,7 +133,7 @@ def _coefficients(problem: Problem, batch: Batch) -> tuple[Any, Any]:
 
 
 def _means(coefficients: Floats) -> Floats:
-    """The same, both sides summing to one in double precision.
+    """Coefficients whose positive and negative sides each sum to one in double precision.
 
     A group's weights sum to one only to 1e-8 in single precision, and a solver finds in the rest a
     way to be fair by enormous parameters on features that add up to a constant.

@@ -111,7 +111,7 @@ def _site(url: str) -> str:
 
 
 class _Bar:
-    """A progress bar as pooch uses one, in front of a function that is told."""
+    """A progress bar as pooch expects one, which calls a function."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress, self.done, self.total = progress, 0, 0

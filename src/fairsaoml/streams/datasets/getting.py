@@ -39,7 +39,7 @@ NYPD_LICENCE = "Public records of the City of New York; see the page of the file
 
 
 class Listener(NamedTuple):
-    """Who is told what happens. By default nobody."""
+    """Callbacks for what happens; by default they do nothing."""
 
     say: Callable[[str], None] = lambda words: None
     progress: Callable[[str], AbstractContextManager[Progress]] = lambda title: nullcontext(
@@ -226,7 +226,7 @@ def _stops_from(
 def _unfit(
     content: Stops, years: Sequence[int] | None, *, few_columns: bool, alone: bool
 ) -> str | None:
-    """Why a file cannot be used, if it cannot."""
+    """Why a file cannot be used; None where it can."""
     if not few_columns and not is_full(content.table):
         return f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
     if years is not None and not set(years) & set(content.counts):

@@ -83,7 +83,7 @@ class Factor(NamedTuple):
         return Factor(np.append(same, -1)[self.codes], self.values.take(pa.array(by_rows[first])))
 
     def spread(self, per_value: np.ndarray, missing: Any) -> np.ndarray:
-        """What is known of each value, for each row."""
+        """Each row's entry of `per_value`; `missing` where the row has no value."""
         return np.append(per_value, np.asarray(missing, dtype=per_value.dtype))[self.codes]
 
     def numbers(self, per_value: np.ndarray, unreadable: np.ndarray) -> Numbers:

@@ -150,7 +150,7 @@ class ByTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """One of three ways to cut, or none of them yet: then the number of rows decides."""
+    """How tasks are cut: by number, by rows or by time; none of them: by the table's length."""
 
     tasks: int | None = None
     rows: int | None = None
@@ -161,7 +161,7 @@ class Cut:
     def asked(
         cls, *, tasks: int | None, every: str | None, rows: int | None, time: str | None
     ) -> "Cut":
-        """The way that the settings of a stream ask for; contradictions raise `ConfigError`."""
+        """The cut that a stream's settings ask for; contradictions raise `ConfigError`."""
         given = {"tasks": tasks, "every": every, "rows": rows}
         chosen = [option for option, value in given.items() if value is not None]
         if len(chosen) > 1:
@@ -182,7 +182,7 @@ class Cut:
         return cls(tasks=tasks, rows=rows, every=Every.parse(every) if every else None)
 
     def for_length(self, length: int | None) -> "Cut":
-        """The same way for a table of so many rows; None where nobody can count them."""
+        """This cut for a table of `length` rows; None for a stream of unknown length."""
         chosen = replace(self, length=length)
         if self.tasks and length is None:
             raise ConfigError(
@@ -227,7 +227,7 @@ class Cut:
 def continued_cut(
     cutting: Cut, clock: Clock | None, numbering: Numbering, domain: str | None
 ) -> dict[str, Any]:
-    """How rows that come after a table's are cut: as it was, by plain values.
+    """How rows that are added to a table later are cut, as plain values.
 
     A table that was cut into so many tasks goes on with as many rows a task.
     """

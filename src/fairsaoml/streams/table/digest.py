@@ -1,4 +1,4 @@
-"""A digest of a table's rows: to know a table again, and one that has only grown.
+"""A digest of a table's rows: to recognise a table, and one that has only grown.
 
 It does not depend on how the rows come in batches, so the first rows of a longer table have the
 digest of the shorter one.
@@ -35,7 +35,7 @@ class Fingerprint:
         self._columns: dict[str, tuple[Any, Any]] = {}  # what each holds, and how long it is
 
     def add(self, table: Any) -> None:
-        """Take in the next rows."""
+        """Add the next rows."""
         self.rows += table.num_rows
         for name in table.column_names:
             self._types.setdefault(name, str(table.schema.field(name).type))

@@ -42,7 +42,7 @@ NO_VALUE = "have no value, unlike any in the first task"
 
 
 class Remark(NamedTuple):
-    """Something in the rows that the first task had not led us to expect."""
+    """Something in the rows that the first task did not have."""
 
     column: str
     rows: int
@@ -222,7 +222,7 @@ class Encoder:
         return self.encode(frame).x
 
     def encode(self, frame: Any) -> Encoded:
-        """The same, with remarks on what the first task had not led us to expect."""
+        """Rows as features, with remarks on values that the first task did not have."""
         table = read_table(frame, [column.name for column in self.columns])
         encoded = [column.encode(table[column.name]) for column in self.columns]
         x = np.concatenate([part.x for part in encoded], axis=1, dtype=np.float32)
@@ -269,7 +269,7 @@ class Encoder:
 
 
 def _whole(column: Column) -> Column:
-    """The same column; ValueError or TypeError where it could not encode anything."""
+    """The column; ValueError or TypeError where its values could not encode anything."""
     if not isinstance(column.name, str):
         raise TypeError("a name")
     if isinstance(column, Categorical):

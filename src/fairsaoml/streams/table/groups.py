@@ -103,7 +103,7 @@ class Sensitive:
 
 @dataclass(frozen=True, kw_only=True)
 class Crossed:
-    """An intersection: who is a and b. Pairs that the first task had not are not known."""
+    """An intersection of attributes. Pairs that the first task does not have are unknown."""
 
     parts: tuple[Sensitive, ...]
     levels: tuple[str, ...]
@@ -143,7 +143,7 @@ Protected = Sensitive | Crossed
 
 
 def columns_of(spec: str, columns: Sequence[str]) -> list[str]:
-    """The columns that a spec such as `sex*age>40` speaks of, known or not.
+    """The columns that a spec such as `sex*age>40` names, whether the table has them or not.
 
     >>> columns_of("sex*age>40", ["sex", "age"]), columns_of("a=b", ["a=b"])
     (['sex', 'age'], ['a=b'])

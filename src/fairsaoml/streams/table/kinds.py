@@ -167,7 +167,7 @@ def _fit_numeric(name: str, column: Any, distinct: Factor) -> Numeric | Dropped:
 
 
 def _kurtosis(values: np.ndarray) -> float:
-    """Of whatever size: 1e308 to the fourth power is no number."""
+    """The kurtosis of values of any size: they are scaled first, as 1e308**4 overflows."""
     centred = values / np.abs(values).max() if values.any() else values
     centred = centred - centred.mean()
     square = np.mean(centred**2)

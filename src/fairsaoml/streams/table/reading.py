@@ -41,11 +41,11 @@ class Source:
     notes: list[str] = field(default_factory=list)  # a pass may add what it met on its way
 
     def holding(self, table: Any) -> "Source":
-        """The same source, its rows held in memory."""
+        """This source with its rows held in memory."""
         return replace(self, batches=partial(_slices, table))
 
     def first(self, rows: int) -> "Source":
-        """The same source, its first rows alone."""
+        """This source cut to its first `rows` rows."""
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
             left = rows

@@ -1,4 +1,4 @@
-"""Which column is what; and the label, whose two values are those of the first task."""
+"""The role of each column, and the label, whose two values are those of the first task."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ POSITIVE_WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Which column is what."""
+    """The role of each column."""
 
     label: str
     protected: tuple[str, ...]  # the columns of `sensitive`
@@ -134,7 +134,7 @@ class Label:
         return distinct.spread(positions(distinct.values, pair, fold=True), -1)
 
     def check(self, values: Sequence[str]) -> None:
-        """Refuse a value that is neither."""
+        """Raise DataError for a value that is neither the positive nor the negative one."""
         pair = {self.positive.lower(), self.negative.lower()}
         strange = [value for value in values if value.lower() not in pair]
         if strange:

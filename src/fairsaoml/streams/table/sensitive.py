@@ -1,4 +1,4 @@
-"""Sensitive features as people hand them over, whatever they are kept in: columns with names."""
+"""Sensitive features in any container (list, array, dataframe, dictionary) as named columns."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -106,7 +106,7 @@ class _Reading:
         self.broken: DataError | None = None
 
     def add(self, table: Any, before: int) -> None:
-        """Take in the next batch, which comes after so many rows."""
+        """Add the next batch; `before` is the number of rows before it."""
         if self.broken is not None:
             return
         try:
@@ -159,7 +159,7 @@ def ambiguous(column: str) -> str:
 
 
 def _in_order(source: Source, roles: Roles, clock: Clock) -> Source:
-    """The same rows by time; those of one time stay as they came."""
+    """The source with its rows sorted by time; rows of equal times keep their order."""
     tables, seconds, rows = [], [], 0
     for table in source.batches(roles.columns):
         seconds.append(clock.seconds(table, before=rows))

@@ -118,7 +118,7 @@ class TextTable:
 
 
 class _Decoded(io.RawIOBase):
-    """A file on its way to the reader, as UTF-8 with line feeds, whatever it was."""
+    """A file re-encoded while it is read: UTF-8 with line feeds, whatever it was."""
 
     def __init__(self, table: TextTable, file: BinaryIO) -> None:
         codecs.register_error(STRAY, _as_latin_1)
@@ -144,7 +144,7 @@ class _Decoded(io.RawIOBase):
         return (text.replace("\r", "\n") if self.table.carriage else text).encode()
 
     def _look_at(self, raw: bytes, decoded: bytes) -> None:
-        """Say which byte was not UTF-8."""
+        """Note which byte was not UTF-8."""
         if raw.startswith(decoded):
             return
         stray = next(byte for byte, ours in zip(raw, decoded, strict=False) if byte != ours)
