@@ -8,7 +8,7 @@ from fairsaoml.serve.routes import NDJSON, ROUTES, Endpoint
 
 __all__ = ["document"]
 
-ID = {"oneOf": [{"type": "string", "maxLength": 200}, {"type": "integer"}]}
+ID = {"oneOf": [{"type": "string", "minLength": 1, "maxLength": 200}, {"type": "integer"}]}
 ROW = {
     "type": "object",
     "description": "Columns as in the run's table, null where a value is not known; `id` optional.",
