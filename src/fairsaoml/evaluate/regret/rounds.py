@@ -78,9 +78,13 @@ def deployment(rates: Sequence[float | None], config: Mapping[str, Any]) -> tupl
     >>> shift.round(3).tolist(), threshold.tolist()  # log 3 after the first round
     ([0.0, 1.099], [0.0, 0.0])
     """
-    before = priors(rates, config)
-    threshold = jax.vmap(lambda old: prior.threshold(old, config["decision"]))(before)
-    return np.asarray(prior.log_odds(before), np.float64), np.asarray(threshold, np.float64)
+
+    @jax.vmap
+    def deployed(old: prior.Prior) -> tuple[Any, Any]:
+        return prior.log_odds(old), prior.threshold(old, config["decision"])
+
+    shift, threshold = deployed(priors(rates, config))
+    return np.asarray(shift, np.float64), np.asarray(threshold, np.float64)
 
 
 def linear_rounds(
