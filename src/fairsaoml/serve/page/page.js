@@ -127,15 +127,15 @@ class Chart {
   }
   get bands() { return this._bands || (this._bands = this.names.map(() => [[], []])); }
 
-  push(x, values, intervals) {
+  // A figure is a number, one with its interval where the chart has bands, or null.
+  push(x, figures) {
     this.x.push(x);
-    values.forEach((value, place) => this.columns[place].push(value));
-    if (this.options.bands) {
-      this.bands.forEach(([low, high], place) => {
-        low.push(intervals[place] ? intervals[place][0] : null);
-        high.push(intervals[place] ? intervals[place][1] : null);
-      });
-    }
+    figures.forEach((figure, place) => {
+      this.columns[place].push(this.options.bands && figure ? figure.value : figure);
+      if (!this.options.bands) return;
+      this.bands[place][0].push(figure && figure.low);
+      this.bands[place][1].push(figure && figure.high);
+    });
   }
 
   draw() {
@@ -210,6 +210,14 @@ function ratio(levels, rate) {
   return { value, low: value * Math.exp(-Z * error), high: Math.min(1, value * Math.exp(Z * error)) };
 }
 
+// A share with Wilson's interval.
+function interval(part, whole) {
+  if (!whole) return null;
+  const value = part / whole, q = (Z * Z) / whole;
+  const half = Math.sqrt(value * (1 - value) * q + (q * q) / 4);
+  return { value, low: (value + q / 2 - half) / (1 + q), high: (value + q / 2 + half) / (1 + q) };
+}
+
 const plots = {};
 let model = null;
 
@@ -222,10 +230,10 @@ function prepare() {
     attributes.flatMap((a) => notions.map((n) => `${NOTIONS[n][0]} by ${a}`)),
     { bands: true, line, range: () => [0, 1.02] },
   );
-  plots.accuracy = new Chart("Accuracy", ["accuracy"], { range: () => [0.4, 1] });
+  plots.accuracy = new Chart("Accuracy", ["accuracy"], { bands: true, range: () => [0.4, 1] });
   const levels = attributes.flatMap((a) => model.groups[a].map((level) => `${a} = ${level}`));
-  plots.selection = new Chart("Positive decisions, by group", levels, { range: unit });
-  plots.base = new Chart("Positive labels, by group", levels, { range: unit });
+  plots.selection = new Chart("Positive decisions, by group", levels, { bands: true, range: unit });
+  plots.base = new Chart("Positive labels, by group", levels, { bands: true, range: unit });
   const whole = (value) => (value == null ? "-" : value.toFixed(1));
   plots.memory = new Chart("Effective memory, in rounds", ["rounds"], { shown: whole });
   plots.labels = new Chart("Labels of a round", ["late", "missing"], { shown: whole });
@@ -236,28 +244,26 @@ function take(line) {
   if (rounds.length && line.round <= rounds[rounds.length - 1].round) return;
   rounds.push(line);
   const x = line.at;
-  const values = [], intervals = [], selection = [], base = [];
+  const fair = [], selection = [], base = [];
   let right = 0, rows = 0;
   Object.keys(model.groups).forEach((attribute, place) => {
     const counts = line.counts[attribute] || {};
     const known = model.groups[attribute].map((level) => pool(attribute, level, counts[level] || { rows: 0, predicted_positive: 0, y1_rows: 0, true_positive: 0, y0_rows: 0, false_positive: 0 }));
     for (const notion of model.asked.notions) {
       const found = NOTIONS[notion][1].map((rate) => ratio(known, rate));
-      const worst = found.includes(null) ? null : found.reduce((a, b) => (a.value < b.value ? a : b));
-      values.push(worst && worst.value);
-      intervals.push(worst && [worst.low, worst.high]);
+      fair.push(found.includes(null) ? null : found.reduce((a, b) => (a.value < b.value ? a : b)));
     }
     for (const six of known) {
-      selection.push(six.rows ? six.predicted_positive / six.rows : null);
-      base.push(six.rows ? six.y1_rows / six.rows : null);
+      selection.push(interval(six.predicted_positive, six.rows));
+      base.push(interval(six.y1_rows, six.rows));
       if (!place) {
         right += six.true_positive + six.y0_rows - six.false_positive;
         rows += six.rows;
       }
     }
   });
-  plots.fair.push(x, values, intervals);
-  plots.accuracy.push(x, [rows ? right / rows : null]);
+  plots.fair.push(x, fair);
+  plots.accuracy.push(x, [interval(right, rows)]);
   plots.selection.push(x, selection);
   plots.base.push(x, base);
   plots.memory.push(x, [line.memory]);
