@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 WINDOW = 10
 ENOUGH = 50  # rows that a group's rate must rest on in a window to be compared
+UNDEFINED = float("nan")
 COUNTS = ("rows", "predicted_positive", "y1_rows", "true_positive", "y0_rows", "false_positive")
 RATES = {
     "DP": ("predicted_positive", "rows"),
@@ -48,11 +49,13 @@ def pooled(records: Iterable[Record], enough: int = 1) -> Figures:
                 for name in COUNTS:
                     sums[name] += counts[name]
     figures = {
-        rate: min(_ratio(list(groups.values()), top, bottom, enough) for groups in totals.values())
+        rate: _least(
+            _ratio(list(groups.values()), top, bottom, enough) for groups in totals.values()
+        )
         for rate, (top, bottom) in RATES.items()
     }
-    figures["EO"] = min(figures["TPR"], figures["FPR"])
-    everyone = list(next(iter(totals.values())).values())
+    figures["EO"] = _least((figures["TPR"], figures["FPR"]))
+    everyone = by_attribute[0]
     total = {name: sum(sums[name] for sums in everyone) for name in COUNTS}
     found = total["true_positive"] / max(total["y1_rows"], 1)
     spared = 1 - total["false_positive"] / max(total["y0_rows"], 1)
@@ -66,9 +69,28 @@ def pooled(records: Iterable[Record], enough: int = 1) -> Figures:
 
 
 def _ratio(groups: Sequence[dict[str, int]], top: str, bottom: str, enough: int) -> float:
-    """The lowest rate over the highest; 1 where nobody, or one group alone, can be compared."""
+    """The lowest rate over the highest; NaN where fewer than two groups can be compared."""
     rates = [sums[top] / sums[bottom] for sums in groups if sums[bottom] >= enough]
-    return min(rates) / max(rates) if rates and max(rates) > 0 else 1.0
+    return min(rates) / max(rates) if len(rates) > 1 and max(rates) > 0 else UNDEFINED
+
+
+def _least(ratios: Iterable[float]) -> float:
+    """The smallest ratio of those that are defined."""
+    return min((ratio for ratio in ratios if ratio == ratio), default=UNDEFINED)
+
+
+def calibration_error(records: Iterable[Record]) -> float:
+    """The mean distance of probabilities from the share of positive labels, by tenths."""
+    distance = rows = 0.0
+    tenths: dict[int, list[float]] = {}
+    for record in records:
+        for group in next(iter(record["chances"].values())).values():
+            for tenth, cell in enumerate(group["tenths"]):
+                old = tenths.get(tenth, [0, 0, 0.0])
+                tenths[tenth] = [before + new for before, new in zip(old, cell, strict=True)]
+    for count, positive, summed in tenths.values():
+        rows, distance = rows + count, distance + abs(positive - summed)
+    return distance / max(rows, 1)
 
 
 def measure(folder: Path) -> Measured:
@@ -82,13 +104,16 @@ def measure(folder: Path) -> Measured:
         [pooled((r for r in own if at <= r["round"] < at + WINDOW), ENOUGH) for at in starts]
         for own in by_seed.values()
     ]
-    whole = pooled(r for r in records if r["round"] >= first)
+    later = [record for record in records if record["round"] >= first]
+    whole = pooled(later)
     # Seeds of one stream share their rows, or at least their course: windows are what varies.
     series = {
         name: [fmean(seed[at][name] for seed in windows) for at in range(len(starts))]
         for name in whole
     }
-    mean = {name: fmean(values) for name, values in series.items()}
+    # A window in which nothing can be compared says nothing.
+    series = {name: [v for v in values if v == v] for name, values in series.items()}
+    mean = {name: fmean(values) if values else UNDEFINED for name, values in series.items()}
     error = {
         name: stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
         for name, values in series.items()
@@ -101,6 +126,8 @@ def measure(folder: Path) -> Measured:
         final = max(record["round"] for record in rounds)
         ends[domain] = pooled(r for r in rounds if r["round"] > final - WINDOW)
         domains[domain] = pooled(rounds)
+    if all("chances" in record for record in later):
+        whole["calibration"] = calibration_error(later)
     return Measured(windows=mean, error=error, whole=whole, ends=ends, domains=domains)
 
 
@@ -115,7 +142,8 @@ def main(folders: Sequence[str]) -> None:
         print(
             f"{Path(folder).name}: windows of {WINDOW}: EO {mean['EO']:.3f} DP {mean['DP']:.3f}; "
             f"all: EO {whole['EO']:.3f} DP {whole['DP']:.3f} "
-            f"accuracy {whole['accuracy']:.4f} balanced {whole['balanced']:.4f}"
+            f"accuracy {whole['accuracy']:.4f} balanced {whole['balanced']:.4f} "
+            f"calibration error {whole.get('calibration', UNDEFINED):.4f}"
         )
         if len(found.ends) > 1:
             for domain, end in found.ends.items():
