@@ -48,10 +48,9 @@ def pooled(records: Iterable[Record], enough: int = 1) -> Figures:
                 sums = totals.setdefault(attribute, {}).setdefault(group, dict.fromkeys(COUNTS, 0))
                 for name in COUNTS:
                     sums[name] += counts[name]
+    by_attribute = [list(groups.values()) for groups in totals.values()]
     figures = {
-        rate: _least(
-            _ratio(list(groups.values()), top, bottom, enough) for groups in totals.values()
-        )
+        rate: _least(_ratio(groups, top, bottom, enough) for groups in by_attribute)
         for rate, (top, bottom) in RATES.items()
     }
     figures["EO"] = _least((figures["TPR"], figures["FPR"]))
