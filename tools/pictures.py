@@ -20,7 +20,7 @@ ROUNDS = 12  # of `synthetic`, before its first change
 ASKED = (0.8, 0.9, 0.95)
 OURS = "fairsaoml-decoupled ratio={}"
 THEIRS = "expgrad-eo ratio={} every=4"
-WIDTH, ACROSS, PANEL = 900.0, 4, 215.0
+WIDTH, ACROSS, PANEL = 900.0, 3, 250.0
 
 
 @styled
@@ -75,20 +75,22 @@ def draw_curves(streams: list[Source]) -> str:
     first, *panels = figure.subplots(down, ACROSS, squeeze=False).flat
     first.set_title("asked and measured")
     first.plot([0.78, 0.97], [0.78, 0.97], color=EDGE, linewidth=1.2)
-    first.set(xlim=(0.78, 0.97), ylim=(0.6, 1.0), xticks=ASKED)
+    first.set(xlim=(0.78, 0.97), ylim=(0.6, 1.0), xticks=ASKED, xlabel="asked", ylabel="measured")
     for panel in panels[len(streams) :]:
         panel.set_axis_off()
     for source, panel in zip(streams, panels, strict=False):
         panel.set_title(source.name)
+        accuracy = "balanced accuracy" if source.balanced else "accuracy"
+        panel.set(xlabel="measured ratio", ylabel=accuracy)
         for row, stroke in ((OURS, STROKES[0]), (THEIRS, STROKES[1])):
             found = [
                 (asked, *_point(source, row, asked)) for asked in ASKED if _has(source, row, asked)
             ]
             if not found:
                 continue
-            asked, ratio, accuracy = map(list, zip(*found, strict=True))
+            asked, ratio, right = map(list, zip(*found, strict=True))
             style: dict[str, Any] = {"color": stroke.colour, "marker": "o", "markersize": 4}
-            panel.plot(ratio, accuracy, linestyle=stroke.linestyle, **style)
+            panel.plot(ratio, right, linestyle=stroke.linestyle, **style)
             first.plot(asked, ratio, linestyle=stroke.linestyle, alpha=0.55, linewidth=1, **style)
         _round_ticks(panel)
     write(first, "ours", (0, 1), (4, -14), color=STROKES[0].colour, weight="bold")
