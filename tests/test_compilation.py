@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from fairsaoml.evaluate.compilation import LOOKED, cache_folder, remove_torn, use_cache
+from fairsaoml.evaluate.compilation import (
+    LOOKED,
+    ONE_THREAD,
+    _known,
+    cache_folder,
+    remove_torn,
+    use_cache,
+)
 
 
 @pytest.fixture
@@ -66,3 +73,7 @@ def test_only_what_was_written_since_the_last_look_is_read(folder):
         os.utime(torn, (looked - age, looked - age))
     assert remove_torn(folder) == [newer.name]
     assert older.exists()
+
+
+def test_a_setting_that_the_compiler_does_not_know_is_left_out():
+    assert _known(ONE_THREAD, "xla_of_another_version") == (ONE_THREAD,)

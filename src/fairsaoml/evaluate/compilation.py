@@ -11,6 +11,8 @@ from fairsaoml.core.errors import RunError
 
 __all__ = ["cache_folder", "jit", "remove_torn", "require_unforked", "use_cache"]
 
+# Settings of XLA that are switched off.
+ONE_THREAD, OLDER_EMITTERS = "xla_cpu_multi_thread_eigen", "xla_cpu_use_fusion_emitters"
 LOOKED = "looked-through"  # an empty file: its time says which programs are known to be whole
 
 
@@ -67,10 +69,21 @@ def jit(function: Callable[..., Any], *, quick: bool = False, **options: Any) ->
     """
     import jax
 
-    settings = {"xla_cpu_multi_thread_eigen": False}
-    if quick:
-        settings["xla_cpu_use_fusion_emitters"] = False
+    known = _known(ONE_THREAD, OLDER_EMITTERS)
+    settings = {name: False for name in known if quick or name != OLDER_EMITTERS}
     return jax.jit(function, compiler_options=settings, **options)
+
+
+@cache
+def _known(*settings: str) -> tuple[str, ...]:
+    """The settings that this version of the compiler has; another may not have them any more."""
+    import jax
+
+    try:
+        jax.jit(lambda: 0, compiler_options=dict.fromkeys(settings, False)).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return sum((_known(name) for name in settings), ()) if len(settings) > 1 else ()
+    return settings
 
 
 def remove_torn(folder: Path) -> list[str]:
