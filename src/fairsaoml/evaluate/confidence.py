@@ -21,6 +21,7 @@ sqrt(T - (k - 1) / 2) nearly normal with variance 1 around sqrt(noncentrality + 
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
 from typing import NamedTuple
@@ -211,6 +212,7 @@ def _deviations(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+@lru_cache(maxsize=4096)  # the blocks and windows of a summary ask for the same pairs
 def _highest_ratio(one: Share, other: Share, level: float) -> float:
     """The largest ratio of the first rate to the second that a score test does not reject."""
     z = _deviations(level)
