@@ -42,7 +42,15 @@ EASY_ROUNDS = 30  # so many rounds of an easy stream must leave a trace
 
 
 def check_learner(name: str, entry: Entry | None = None) -> None:
-    """Every check, on a registered learner or on an entry that is to be registered."""
+    """Run every check on a learner.
+
+    Args:
+        name: The learner's name; a registered one, unless there is an entry.
+        entry: An entry that is to be registered.
+
+    Raises:
+        AssertionError: The learner fails a check; the message says which law and where.
+    """
     subject = subject_of(name) if entry is None else Subject(name, entry)
     for check in CHECKS:
         check(subject)

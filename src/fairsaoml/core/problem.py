@@ -59,6 +59,9 @@ def make_problem(config: ProblemConfig, schema: Schema) -> Problem:
         config: a `ProblemConfig`, or the settings of any learner: they include it.
         schema: the stream's features and protected attributes.
 
+    Returns:
+        The model, the loss and the constraints that a learner is given.
+
     >>> problem = make_problem(ProblemConfig(constraints="none"), Schema(("age",), ()))
     >>> problem.constraints
     ()

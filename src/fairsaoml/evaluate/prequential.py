@@ -70,7 +70,17 @@ def prequential(
 def rollout(
     stream: Stream, learner: Learner, problem: Problem, seeds: Sequence[int]
 ) -> list[RoundResult]:
-    """All rounds of a stream as one compiled scan over padded tasks, vmapped over seeds."""
+    """Run a learner on all rounds of a stream as one compiled scan, vmapped over seeds.
+
+    Args:
+        stream: The tasks; all of them are held in memory, padded to one size.
+        learner: A learner for the stream's schema.
+        problem: What the learner was built for.
+        seeds: One run for each.
+
+    Returns:
+        The results, round by round, as `prequential` yields them.
+    """
     keys = run_keys(seeds)
     rounds = [
         [checked(task, stream.schema, round) for task in tasks]

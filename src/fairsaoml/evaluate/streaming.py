@@ -159,11 +159,21 @@ class StreamingMetric:
         return self._answer(lambda name: max(_known(self._values(name)), default=math.nan))
 
     def difference(self, method: Method = "between_groups") -> Any:
-        """Each metric's largest difference of two groups, or of a group and all: 0 is fair."""
+        """Each metric's largest difference of two groups, or of a group and all: 0 is fair.
+
+        Args:
+            method: "between_groups", or "to_overall": each group against all rows.
+
+        Returns:
+            A number for one metric, a Series for several; NaN where no group has rows.
+        """
         return self._answer(lambda name: self._difference(name, method))
 
     def ratio(self, method: Method = "between_groups") -> Any:
-        """Each metric's smallest ratio of two groups, or of a group and all: 1 is fair."""
+        """Each metric's smallest ratio of two groups, or of a group and all: 1 is fair.
+
+        `method` and what is returned are those of `difference`.
+        """
         return self._answer(lambda name: self._ratio(name, method))
 
     def demographic_parity_difference(self, method: Method = "between_groups") -> float:
@@ -213,8 +223,10 @@ class StreamingMetric:
     ) -> GapInterval:
         """The highest group's rate minus the lowest's, and an interval for it.
 
-        Insufficient: some group has fewer than `minimum_count` rows for a rate to be taken of.
-        `metric` may be left out where there is only one.
+        Args:
+            metric: Which rate; may be left out where there is only one metric.
+            level: The probability with which the interval holds, for all pairs of groups at once.
+            minimum_count: A group with fewer rows makes the value `insufficient`.
 
         >>> metric = StreamingMetric("selection_rate")
         >>> f, m = [1] * 9 + [0] * 1, [1] * 3 + [0] * 7
@@ -240,8 +252,8 @@ class StreamingMetric:
     ) -> GapInterval:
         """The lowest group's rate over the highest's, and an interval for it.
 
-        Insufficient: some group has fewer than `minimum_count` hits; a rate that rests on a few
-        may be any multiple of another.
+        The arguments are those of `difference_interval`, but `minimum_count` is one of hits: a rate
+        that rests on a few may be any multiple of another.
 
         >>> metric = StreamingMetric("selection_rate")
         >>> metric.update([0] * 5, [0] * 5, sensitive_features=list("ffmmm"))

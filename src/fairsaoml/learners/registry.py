@@ -139,7 +139,7 @@ LEARNERS: Registry[Entry] = Registry("learner", "fairsaoml.learners", BUILTIN)
 
 
 def registered() -> dict[str, Entry]:
-    """All learners: ours, then those that other packages bring."""
+    """Return every learner's entry by name: ours, then those that other packages bring."""
     return LEARNERS.all()
 
 
@@ -160,7 +160,15 @@ def entry(name: str) -> Entry:
 def configure(name: str, settings: Mapping[str, Any] | None = None) -> LearnerConfig:
     """A learner's settings, the problem's included: the defaults and what is given.
 
-    Raises ConfigError for an unknown learner, an unknown setting or a value it does not take.
+    Args:
+        name: A registered learner, such as "fairsaoml-decoupled".
+        settings: Values by name of those that are not to be the defaults.
+
+    Returns:
+        The learner's config, checked.
+
+    Raises:
+        ConfigError: The learner or a setting is unknown, or a value is not taken.
     """
     return entry(name).config.from_dict(settings or {})
 

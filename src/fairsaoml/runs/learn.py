@@ -82,6 +82,9 @@ def learn(
         id: the column that tells rows apart; the one of the first call that named it by default.
         on_round: called with the setup and each finished round.
 
+    Returns:
+        How many rows were learned, skipped or wait for more, and the run's new summary.
+
     Raises:
         ConfigError: another id than before.
         DataError: the rows cannot be read, or do not fit the run's; nothing was learned.
@@ -156,7 +159,13 @@ def learn(
 
 
 def undo(folder: Path) -> dict[str, Any]:
-    """Take the last `learn` back: the run is as it was before it. Return its summary.
+    """Undo the last call of `learn`: the run is as it was before it.
+
+    Args:
+        folder: of the run.
+
+    Returns:
+        The run's summary.
 
     Raises:
         RunError: there is none, or it was taken back already; only the last one can be.

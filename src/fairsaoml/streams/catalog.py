@@ -145,6 +145,9 @@ def open_stream(
         settings: The stream's settings; `setting_names` lists them.
         **saved: For a table that was opened before: its `encoder`, and the rows `read` of it.
 
+    Returns:
+        The stream: a schema, and passes over its tasks.
+
     Raises:
         ConfigError: The name is unknown, or a setting that the stream needs is not given.
         DataError: The rows are not there or cannot be read.

@@ -81,6 +81,9 @@ def stream_from_table(
         read: Take so many rows of the source and no more: those that a run had read before it
             grew.
 
+    Returns:
+        The stream, with notes on what a person should know of the table.
+
     Raises:
         ConfigError: The settings contradict each other.
         DataError: The rows cannot be read, or do not fit their roles.
