@@ -218,12 +218,12 @@ def spec_of(variant: Variant, stream: str, choice: Choice, *, tuned: bool = True
     written = json.dumps(choice.settings, sort_keys=True)
     plain = _planned(stream, tuple(sorted(everyone)), written, choice.seeds)[variant.learner]
     defaults = registry.configure(variant.learner).to_dict()
-    one = {"constraints": defaults["constraints"]}  # m = 1 in the paper
-    printed = {**PRINTED.get(stream, {}), **one} if variant.printed else {}
+    # The paper's m is 1.
+    printed = {**PRINTED.get(stream, {}), "constraints": defaults["constraints"]}
     asked = {
         **(settings_for(variant.learner, stream) if tuned and not variant.printed else {}),
         **plain.learner_settings,
-        **{key: value for key, value in printed.items() if key in defaults},
+        **{key: value for key, value in printed.items() if variant.printed and key in defaults},
         **variant.changes,
     }
     changed = {key: value for key, value in asked.items() if defaults.get(key, ...) != value}
