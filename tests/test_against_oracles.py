@@ -577,7 +577,7 @@ def test_an_empty_task_wakes_levels_and_teaches_nothing() -> None:
         lambda state: getattr(state.learned, "meta", ()),
     ):
         jax.tree.map(np.testing.assert_array_equal, unchanged(after), unchanged(before))
-    assert not buffers.is_held(level_of(after.learned.samples, 0).priority).any()
+    assert not level_of(buffers.is_held(after.learned.samples.priority), 0).any()
 
 
 @pytest.mark.parametrize("silent", [(), (3,)], ids=["every task has rows", "task 3 is empty"])
