@@ -56,6 +56,7 @@ class Method(NamedTuple):
     plain_margins: Callable[[Learned, Rows], Float[Array, "row"]] | None = None
     explain: Callable[[Learned, Rows, Groups], Explanation] | None = None
     flags: Callable[[Learned], dict[str, Bool[Array, ""]]] = lambda learned: {}
+    large_program: bool = False  # one that takes longer to compile than some runs take
 
 
 class Wrapped(NamedTuple):
@@ -126,6 +127,7 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         adapt=adapt if method.adapt else None,
         step=step,
         grow=grow,
+        large_program=method.large_program,
         plain_margins=plain and (lambda state, x: plain(state.learned, x)),
         explain=explain and (lambda state, x, group=None: explain(state.learned, x, group)),
     )

@@ -172,7 +172,7 @@ class Learner(NamedTuple):
     always the same one. A learner that keeps fairness apart from probabilities also has
     `plain_margins`, what would decide without fairness, and `explain` (arguments as of `margins`).
     `made_of` names all that these functions depend on apart from the code of this package, where
-    that is known.
+    that is known. A `large_program` takes longer to compile than some runs take.
     """
 
     init: Callable[[Key], State]
@@ -184,3 +184,4 @@ class Learner(NamedTuple):
     plain_margins: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]] | None = None
     explain: Callable[..., Explanation] | None = None
     made_of: str | None = None
+    large_program: bool = False

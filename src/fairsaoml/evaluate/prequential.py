@@ -155,7 +155,8 @@ def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
         return jax.tree.map(lambda leaf: leaf[None], done)
 
     made_of = learner.made_of and f"shared={shared} {learner.made_of}"
-    return TracedOnce(program, made_of, (Outcome, Adapted, RoundInfo), donate=(2,))
+    returned = (Outcome, Adapted, RoundInfo)
+    return TracedOnce(program, made_of, returned, donate=(2,), large=learner.large_program)
 
 
 def first_states(learner: Learner, keys: Key) -> State:

@@ -25,7 +25,7 @@ from fairsaoml.files import make_folder, write_bytes
 __all__ = ["TracedOnce"]
 
 assert flatbuffers
-SMALL_TASK = 1024  # rows; programs of larger tasks are worth the time that better ones take
+FEW_ROWS = 512  # of all seeds; more are worth the time that a better program takes to compile
 PARTS = ("core", "learners", "evaluate")  # of the package, that a round is made of
 CONFIG = ("jax_enable_x64", "jax_numpy_dtype_promotion", "jax_default_matmul_precision")
 DIGEST = 32  # bytes
@@ -40,6 +40,8 @@ class TracedOnce:
         made_of: str | None,
         returned: tuple[type, ...],
         donate: tuple[int, ...] = (),
+        *,
+        large: bool = False,
     ) -> None:
         """Compile nothing yet.
 
@@ -48,8 +50,9 @@ class TracedOnce:
             made_of: All that it depends on apart from our code; None: nothing is kept on disk.
             returned: The NamedTuples that it returns beside those that it is given.
             donate: The places of arguments whose memory it may use.
+            large: Whether it takes long to compile.
         """
-        self.function, self.made_of = function, made_of
+        self.function, self.made_of, self.large = function, made_of, large
         self.returned, self.donate = returned, donate
         self.programs: dict[Any, Any] = {}  # by shapes
 
@@ -72,7 +75,7 @@ class TracedOnce:
         """The program for such arguments, before it is compiled."""
         program = jit(
             self._traced(arguments),
-            quick=arguments[-1].y.shape[-1] <= SMALL_TASK,
+            quick=self.large and arguments[-1].y.size <= FEW_ROWS,
             donate_argnums=self.donate,
             # Said, or the state that a round returns would be another kind of argument.
             in_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0]),

@@ -157,6 +157,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         plain_margins=plain_margins,
         explain=explain,
         flags=flags,
+        large_program=True,
     )
     return wrap(problem, config, method)
 

@@ -375,7 +375,12 @@ def programs(
     return Programs(
         learner=learner,
         init=jax.jit(init),
-        step=TracedOnce(step, learner.made_of and f"online {learner.made_of}", (RoundInfo,)),
+        step=TracedOnce(
+            step,
+            learner.made_of and f"online {learner.made_of}",
+            (RoundInfo,),
+            large=learner.large_program,
+        ),
         scores=jit(scores),
         explained=jit(explained),
     )
