@@ -64,7 +64,7 @@ def jit(function: Callable[..., Any], *, quick: bool = False, **options: Any) ->
     """`jax.jit` of a round: its operations are not split between threads.
 
     They are too small to be worth it, and with jaxlib 0.10 a call was seen that never returned, all
-    threads of the pool that shares them waiting. A `quick` program is compiled in half the time, by
+    threads of the pool that shares them waiting. A `quick` program is compiled in less time, by
     XLA's older emitters, and runs a little slower.
     """
     import jax

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import flatbuffers  # what jax.export writes with, and does not require itself
+import flatbuffers  # noqa: F401 - what jax.export writes with, and does not require itself
 import jax
 from jax import export
 
@@ -24,7 +24,6 @@ from fairsaoml.files import make_folder, write_bytes
 
 __all__ = ["TracedOnce"]
 
-assert flatbuffers
 FEW_ROWS = 512  # of all seeds; more are worth the time that a better program takes to compile
 PARTS = ("core", "learners", "evaluate")  # of the package, that a round is made of
 CONFIG = ("jax_enable_x64", "jax_numpy_dtype_promotion", "jax_default_matmul_precision")
@@ -77,8 +76,6 @@ class TracedOnce:
             self._traced(arguments),
             quick=self.large and arguments[-1].y.size <= FEW_ROWS,
             donate_argnums=self.donate,
-            # Said, or the state that a round returns would be another kind of argument.
-            in_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0]),
         )
         return program.lower(*arguments)
 

@@ -115,7 +115,7 @@ class App:
 def _cors(origin: str) -> Middleware:
     headers = ["authorization", "content-type"]
     return Middleware(
-        CORSMiddleware, allow_origins=[origin], allow_methods=["POST"], allow_headers=headers
+        CORSMiddleware, allow_origins=[origin], allow_methods=["GET", "POST"], allow_headers=headers
     )
 
 

@@ -131,8 +131,8 @@ def journal_series(
     figures = [(line["adapted"] or {}) if adapted else line for line in of_seed]
     if any("loss" not in line for line in figures):
         raise DataError(
-            "expected loss and violation of the adapted scores in the journal, got none; "
-            "the run was made by an older version: run it anew"
+            "expected loss and violation of the adapted scores in the journal, got none; leave out "
+            "--adapted for a learner that does not adapt; if an older version ran it, run it anew"
         )
     return LossSeries(
         loss=np.array([line["loss"] or 0.0 for line in figures]),
@@ -297,7 +297,10 @@ def _adapted(
     (run_key,) = run_keys([seed])
     blank = learner.init(init_key(run_key))
     if not hasattr(blank.learned, "meta"):
-        raise ConfigError("expected a learner with a base learner to adapt by, got one without")
+        raise ConfigError(
+            "expected a learner with a base learner to adapt by, got one without; "
+            "leave out --adapting, or choose --learner fairsaoml for the run"
+        )
     before, nothing = priors(base_rates(tasks), config), jnp.zeros(len(problem.constraints))
 
     def adapted(theta: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
