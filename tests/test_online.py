@@ -4,6 +4,8 @@ import copy
 import json
 import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -252,3 +254,30 @@ def test_a_fork_after_jax_has_started_is_refused_and_does_not_hang():
         finally:
             os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+IN_A_POOL_OF_TWO = """
+import numpy as np
+from fairsaoml import Attribute, Schema, Task
+from fairsaoml.serve.online import OnlineLearner
+
+chance = np.random.default_rng(0)
+names = tuple(f"x{column}" for column in range(111))
+model = OnlineLearner(Schema(features=names, attributes=(Attribute("group", ("a", "b")),)))
+for _ in range(20):
+    x, group = chance.standard_normal((2048, 111)), chance.integers(0, 2, (2048, 1))
+    model.learn(Task(x, (x[:, 0] > 0).astype(int), group))
+print(model.round)
+"""
+
+
+def test_rounds_of_the_default_end_where_the_machine_has_two_cores():
+    """Matrices factored as two batches in a pool of two threads waited for each other for good."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_POOL_OF_TWO],
+        env={**os.environ, "PJRT_NPROC": "2"},
+        capture_output=True,
+        timeout=300,
+        check=True,
+    )
+    assert done.stdout.split() == [b"20"]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.lax.linalg import cholesky
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, Int
+
+from fairsaoml.core import positive
 
 __all__ = ["Experts", "logits", "new_experts", "nth_rows", "softplus", "solve"]
 
@@ -78,8 +78,18 @@ def logits(
 
 
 def softplus(z: Array) -> Array:
-    """log(1 + exp(z)), as few operations."""
-    return jnp.maximum(z, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(z)))
+    """log(1 + exp(z)), to 1e-7.
+
+    log(1 + e) = 2 artanh(e / (2 + e)), by its series: not every compiler makes vectors of a
+    logarithm.
+    """
+    small = jnp.exp(-jnp.abs(z))
+    part = small / (2.0 + small)  # at most 1/3
+    square = part**2
+    series = jnp.zeros_like(z)
+    for power in (11, 9, 7, 5, 3, 1):
+        series = 1 / power + square * series
+    return jnp.maximum(z, 0.0) + 2.0 * part * series
 
 
 def nth_rows(real: Float[Array, "row"], most: int) -> tuple[Array, Array]:
@@ -125,7 +135,7 @@ def solve(
     borrowed = _borrowed(remembered) * keeps[:, None]
     past = jnp.einsum("hkj,hjde->hkde", borrowed, experts.curvature)
     pull = jnp.einsum("hkj,hjd->hkd", borrowed, experts.slope)
-    largest = jnp.einsum("hkdd->hkd", past).max(2)
+    largest = (borrowed @ _diagonal(experts.curvature)).max(2)
     diagonal = ridge[:, None] + JITTER * largest[:, :, None]
     # The first rows: begin at their base rate.
     rate = ((rows.weight * rows.target).sum(1) + 0.5) / (count + 1.0)
@@ -135,11 +145,8 @@ def solve(
     said = theta @ features.T
     chance = jax.nn.sigmoid(said[:, :, place])
     bend = jnp.einsum("hkn,hk->hn", jnp.maximum(chance * (1 - chance), SMALLEST_BEND), mix)
-    present = jnp.einsum("hn,nd,ne->hde", few.weight * bend, few.features, few.features)
-    unit = jnp.eye(features.shape[1])
-    factor = cholesky(
-        past + present[:, None] + diagonal[:, :, :, None] * unit, symmetrize_input=False
-    )
+    present = ((few.weight * bend)[:, None] * few.features.T) @ few.features
+    factor = positive.factors(past, present, diagonal)
 
     def past_of(vector: PerExpert) -> PerExpert:
         """The past's curvature times a vector."""
@@ -149,7 +156,7 @@ def solve(
         """A step of each expert; what it says of rows, and the past's slope, move along."""
         theta, said, slope = carry
         gradient = _gradient(rows, said) + slope
-        step = jax.vmap(jax.vmap(lambda lower, g: cho_solve((lower, True), g)))(factor, gradient)
+        step = positive.solutions(factor, gradient)
         moves, bent = step @ features.T, past_of(step)
         slopes, bends = (gradient * step).sum(2), (bent * step).sum(2)
         size = _step_size(few, said[:, :, place], moves[:, :, place], slopes, bends)
@@ -169,6 +176,12 @@ def solve(
         size=size,
         seen=seen,
     )
+
+
+def _diagonal(matrices: Float[Array, "head memory width width"]) -> PerExpert:
+    """The diagonals, without a look at all the rest."""
+    heads, memories, width, _ = matrices.shape
+    return matrices.reshape(heads, memories, -1)[:, :, :: width + 1]
 
 
 def _thinned(rows: Rows) -> tuple[Rows, Int[Array, "few"] | slice]:
@@ -235,7 +248,7 @@ def _ridge(
     columns = jnp.arange(size.shape[1])
     begin, end = jnp.array(blocks).T
     inside = ((begin <= columns[:, None]) & (columns[:, None] < end)).astype(jnp.float32)
-    diagonal = jnp.einsum("hkjj->hkj", experts.curvature)
+    diagonal = _diagonal(experts.curvature)
     decided = jnp.einsum("hk,hkj->hj", mix, diagonal / (diagonal + experts.ridge[:, None] + 1e-9))
     squares = jnp.einsum("hk,hkj->hj", mix, experts.theta**2)
     guess = FIRST_RIDGE * jnp.maximum(size @ inside / jnp.maximum(seen, 1.0)[:, None], 1.0)

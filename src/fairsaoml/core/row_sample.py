@@ -5,7 +5,8 @@ row in a hundred the newest 3,000 rows hold too few to tell a rate. `weights` gi
 than they have in the time that the other rows are from.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +15,12 @@ from jaxtyping import Array, Bool, Float, Int
 from fairsaoml.core.logistic_experts import nth_rows
 from fairsaoml.core.types import Batch
 
-__all__ = ["Ring", "RowSample", "add", "empty", "rows", "weights"]
+__all__ = ["Ring", "RowSample", "add", "by_parts", "empty", "rows", "weights"]
 
 CAPACITY, TASK_ROWS = 3072, 512  # rows in all, and at most of one task
 RARE_CAPACITY, RARE_TASK_ROWS = 1024, 128
 RARE = 0.08  # a group with no larger share of its attribute's rows, or half an equal one, is rare
+PART = 512  # rows that are looked at together; so many divide both capacities
 SHARE_MEMORY = 0.98  # of the groups' shares, a round
 
 
@@ -63,6 +65,13 @@ def rows(sample: RowSample) -> Ring:
     return jax.tree.map(
         lambda *both: jnp.concatenate(both) if both[0].ndim else both[0], *sample[:2]
     )
+
+
+def by_parts(function: Callable[..., Any], *columns: Array) -> Any:
+    """A function of all rows, of a part of them at a time: what it needs stays in the cache."""
+    split = [column.reshape(-1, PART, *column.shape[1:]) for column in columns]
+    values = jax.lax.map(lambda part: function(*part), split)
+    return jax.tree.map(lambda value: value.reshape(len(columns[0]), *value.shape[2:]), values)
 
 
 def weights(sample: RowSample, recency: Float[Array, "slot"]) -> Float[Array, "slot"]:

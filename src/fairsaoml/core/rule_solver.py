@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Float, Int
 
+from fairsaoml.core import positive
 from fairsaoml.core.fair_rule import (
     SHARPNESS,
     SMALLEST_RATE,
@@ -91,8 +91,7 @@ class Dual(NamedTuple):
             corner = ((self.row * chance) @ self.centre) * self.width * bend
             curvature = curvature + jnp.diag(self.ridge + corner)
             jitter = 1e-4 * jnp.diagonal(curvature) + 1e-7
-            lower = jnp.linalg.cholesky(curvature + jnp.diag(jitter))
-            move = cho_solve((lower, True), gradient)
+            move = positive.solution(positive.factor(curvature + jnp.diag(jitter)), gradient)
             tried = multiplier - sizes[:, None] * move
             values = jax.vmap(lambda one: self.value(one, sharpness, rounding))(tried)
             return tried[jnp.argmin(values)]

@@ -61,11 +61,10 @@ def use_cache() -> None:
 
 
 def jit(function: Callable[..., Any], *, quick: bool = False, **options: Any) -> Any:
-    """`jax.jit` of a round: its operations are not split between threads.
+    """`jax.jit` of a round: its operations are too small to be worth splitting between threads.
 
-    They are too small to be worth it, and with jaxlib 0.10 a call was seen that never returned, all
-    threads of the pool that shares them waiting. A `quick` program is compiled in less time, by
-    XLA's older emitters, and runs a little slower.
+    A `quick` program is compiled in half the time, by XLA's older emitters, which make slower code
+    of logarithms.
     """
     import jax
 

@@ -24,14 +24,13 @@ from fairsaoml.files import make_folder, write_bytes
 
 __all__ = ["TracedOnce"]
 
-FEW_ROWS = 512  # of all seeds; more are worth the time that a better program takes to compile
 PARTS = ("core", "learners", "evaluate")  # of the package, that a round is made of
 CONFIG = ("jax_enable_x64", "jax_numpy_dtype_promotion", "jax_default_matmul_precision")
 DIGEST = 32  # bytes
 
 
 class TracedOnce:
-    """A round's function, compiled for each shape of its arguments, the batch last of them."""
+    """A round's function, compiled for each shape of its arguments."""
 
     def __init__(
         self,
@@ -72,11 +71,7 @@ class TracedOnce:
 
     def lower(self, *arguments: Any) -> Any:
         """The program for such arguments, before it is compiled."""
-        program = jit(
-            self._traced(arguments),
-            quick=self.large and arguments[-1].y.size <= FEW_ROWS,
-            donate_argnums=self.donate,
-        )
+        program = jit(self._traced(arguments), quick=self.large, donate_argnums=self.donate)
         return program.lower(*arguments)
 
     def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:

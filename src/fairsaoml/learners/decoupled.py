@@ -14,6 +14,7 @@ A round:
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
@@ -110,7 +111,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         heads = heads_.learn(state.heads, batch.x, target, weight, batch.weight.sum())
         sample = row_sample.add(state.sample, batch, state.heads.clock)
         rows = row_sample.rows(sample)
-        chance, joint = chances_of(heads, rows.x, rows.group)
+        chance, joint = row_sample.by_parts(partial(chances_of, heads), rows.x, rows.group)
         rule = rule_solver.solve(
             layout,
             state.rule,
