@@ -114,17 +114,19 @@ def _add(
     kept = meant.sum()
     capacity = len(ring.y)
     stands_for = chosen_.sum() / jnp.maximum(kept, 1).astype(jnp.float32)
-    slot = jnp.where(meant, (ring.next + jnp.arange(most)) % capacity, capacity)
+    # Which of the kept rows each slot is for: a gather is several times faster than a scatter.
+    turn = (jnp.arange(capacity) - ring.next) % capacity
+    taken = row[jnp.minimum(turn, most - 1)]
 
     def put(old: Array, new: Array) -> Array:
-        return old.at[slot].set(new, mode="drop")
+        written = (turn < kept).reshape(-1, *(1,) * (old.ndim - 1))
+        return jnp.where(written, new[taken], old)
 
-    arrived = jax.tree.map(lambda leaf: leaf[row], batch)
     return Ring(
-        x=put(ring.x, arrived.x),
-        y=put(ring.y, arrived.y),
-        group=put(ring.group, arrived.group),
-        weight=put(ring.weight, arrived.weight * stands_for),
-        born=put(ring.born, jnp.broadcast_to(clock, (most,))),
+        x=put(ring.x, batch.x),
+        y=put(ring.y, batch.y),
+        group=put(ring.group, batch.group),
+        weight=put(ring.weight, batch.weight * stands_for),
+        born=jnp.where(turn < kept, clock, ring.born),
         next=((ring.next + kept) % capacity).astype(jnp.int32),
     )
