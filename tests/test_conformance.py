@@ -47,7 +47,8 @@ def test_the_example_of_a_new_learner_is_short_and_conforms(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert len(EXAMPLE.read_text().splitlines()) < 60
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    with jax.numpy_dtype_promotion("standard"):  # as in anybody's program; here it is strict
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 12
     assert lines[0].startswith("round 1: market-1, accuracy 0.")
