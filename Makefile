@@ -27,14 +27,13 @@ browser:  ## Debian's Chromium, for the tests of the page; skipped where it may 
 		&& apt-get update -qq && apt-get install -y -qq chromium; } \
 		|| echo "no browser: the tests of the page will be skipped"
 
-tune: install  ## the search for the settings of the paper's seven learners, into paper/tuned; hours
+tune: install  ## the search for the settings of the paper's seven learners, into paper/tuned; 20 minutes
 	printf '%s\n' fairsaoml fair-fml mask-ftml fair-aogd fair-glc aod cbce | xargs -P 2 -I LEARNER \
 		$(BIN)/python -m paper tune movielens,stop-and-frisk:BMS,stop-and-frisk:RQS --learner LEARNER \
 		--seeds 1 --jobs 1 --trials 40 --set meta_iterations=20 --save paper/tuned/LEARNER.toml
 
-# All are asked for both notions, until `make tune` has chosen each one's.
 reproduce: install  ## the paper's figures and tables into runs/paper; the same command continues
-	$(BIN)/python -m paper reproduce all --seeds 10 --set constraints=dp+eo
+	$(BIN)/python -m paper reproduce all --seeds 10
 
 test: install style
 	$(MAKE) --no-print-directory -j 2 types suite  # mypy has one thread: beside the tests
