@@ -1,6 +1,7 @@
 """The service: what is answered is kept, what is learned can be learned again, nobody gets in."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -10,10 +11,13 @@ import pytest
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.verdict import Asked
+from fairsaoml.runs.learn import learn
+from fairsaoml.runs.predict import predict_rows
 from fairsaoml.serve import limits
 from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
 from fairsaoml.serve.openapi import document
+from fairsaoml.serve.saving import load
 from fairsaoml.serve.service import Service, replay
 from serving import ODD, Process, copy_of, finished_run, journal, people, rules, serving
 
@@ -201,6 +205,22 @@ def test_a_round_learned_before_a_kill_and_not_saved_is_learned_again_to_the_sam
         client.learn()
         assert client.predict(ROW)[1][0]["probability"] == expected["probability"]
         assert len(client.get("/v1/rounds")[1]["rounds"]) == 2
+
+
+def test_what_the_service_learned_is_not_left_out_in_silence(folder, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("age,job,sex,hired\n40,nurse,f,yes\n")
+    with serving(folder) as client:
+        play(client, 35)
+    newer = "has learned to round 6, this is the run's own model of round 3"
+    with pytest.warns(UserWarning, match=newer):
+        predict_rows(folder, rows)
+    with pytest.warns(UserWarning, match=newer):
+        load(folder)
+    with pytest.raises(RunError, match=r"service in .* that has learned to round 6, the run to 3"):
+        learn(folder, rows)
+    shutil.rmtree(folder / "service")
+    assert learn(folder, rows).waiting == 1
 
 
 def test_a_group_may_come_with_the_label(folder):

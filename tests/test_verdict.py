@@ -161,6 +161,17 @@ def test_nothing_to_compare_is_not_enough_rows() -> None:
         assert verdict["answer"] == "too few"
 
 
+def test_a_rate_that_cannot_be_compared_is_not_taken_for_a_fair_one() -> None:
+    """Everybody's label is 1: there is no false positive rate, and equalized odds is half known."""
+    six = {"rows": 500, "predicted_positive": 400, "y1_rows": 500, "true_positive": 400}
+    lucky = {**six, "y0_rows": 0, "false_positive": 0}
+    verdict = judge(rounds({"f": lucky, "m": lucky}), EO)
+    assert verdict["answer"] == "too few"
+    assert (of(verdict)["ratio"], of(verdict)["low"]) == (1.0, 0.0)
+    unlucky = {**lucky, "predicted_positive": 100, "true_positive": 100}
+    assert judge(rounds({"f": unlucky, "m": lucky}), EO)["answer"] == "not fair"
+
+
 def test_what_was_asked_is_read_from_the_settings() -> None:
     spec = {
         "learner": {"config": {"constraints": "dp+eo"}},

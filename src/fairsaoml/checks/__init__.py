@@ -86,7 +86,7 @@ def check_structure_is_stable(subject: Subject) -> None:
     batch = jax.tree.map(jnp.asarray, batches(tasks())[0])
     with jax.numpy_dtype_promotion("strict"):
         before = jax.eval_shape(subject.learner.init, jax.random.key(0))
-        # Not by `subject.step`, which would count it as a compilation where promotion is not strict.
+        # Not `subject.step`: where promotion is not strict, it would count this as a compilation.
         after, info = jax.eval_shape(
             subject.learner.step, jax.random.key(0), np.int32(1), before, batch
         )

@@ -69,7 +69,8 @@ def rows(sample: RowSample) -> Ring:
 
 def by_parts(function: Callable[..., Any], *columns: Array) -> Any:
     """A function of all rows, of a part of them at a time: what it needs stays in the cache."""
-    split = [column.reshape(-1, PART, *column.shape[1:]) for column in columns]
+    parts = len(columns[0]) // PART
+    split = [column.reshape(parts, PART, *column.shape[1:]) for column in columns]
     values = jax.lax.map(lambda part: function(*part), split)
     return jax.tree.map(lambda value: value.reshape(len(columns[0]), *value.shape[2:]), values)
 

@@ -173,23 +173,29 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
 def compared(
     windows: Sequence[Groups], notion: str, groups: Sequence[str], level: float = LEVEL
 ) -> Comparison:
-    """Compare groups by a notion over windows; gaps in opposite directions do not cancel."""
+    """Compare groups by a notion over windows; gaps in opposite directions do not cancel.
+
+    Where a rate of two groups cannot be compared, the ratio is that of the others, and may be 0.
+    """
     rates = NOTIONS[notion].rates
     each = _each(groups, notion, level)
-    pairs = []
+    pairs, unknown = [], False
     for one, other in combinations(groups, 2):
         for rate in rates:
             shares = [(_share(w, one, rate), _share(w, other, rate)) for w in windows]
             ratio, interval = typical_ratio(shares, each)
-            if ratio is not None:
+            if ratio is None:
+                unknown = True
+            else:
                 pairs.append((ratio, interval, rate, one, other))
     if not pairs:
         return Comparison(None, Interval(0.0, 1.0), rates[0], "", "")
     _, _, rate, one, other = min(pairs, key=lambda pair: pair[0])
     lower, higher = sorted((one, other), key=lambda g: _rate(_pooled(windows, g, rate)))
+    low = 0.0 if unknown else min(interval.low for _, interval, *_ in pairs)
     return Comparison(
         ratio=min(ratio for ratio, *_ in pairs),
-        interval=Interval(min(i.low for _, i, *_ in pairs), min(i.high for _, i, *_ in pairs)),
+        interval=Interval(low, min(interval.high for _, interval, *_ in pairs)),
         rate=rate,
         lower=lower,
         higher=higher,

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
+SERVICE, SERVED = "service", "model"  # a service's folder in a run's, and its model in there
 LOCK = ".lock"
 SEAL = "spec_sha256"
 MOST_RUNS = 10_000  # of one name

@@ -22,7 +22,15 @@ from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.files import make_folder, read_json, sync_folder
 from fairsaoml.runs.checkpoint import CURRENT, load_checkpoint, save_checkpoint
-from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SUMMARY, is_finished, locked, read_spec
+from fairsaoml.runs.folder import (
+    CHECKPOINT,
+    ROUNDS,
+    SERVICE,
+    SUMMARY,
+    is_finished,
+    locked,
+    read_spec,
+)
 from fairsaoml.runs.journal import DIGEST, Journal, require_intact
 from fairsaoml.runs.learned import (
     KEPT,
@@ -42,6 +50,7 @@ from fairsaoml.runs.saved import (
     manifest_of,
     name_other_versions,
     saved_setup,
+    served_round,
     states_like,
 )
 from fairsaoml.runs.spec import RunSpec, stream_without_rows
@@ -126,6 +135,12 @@ def learn(
         summary = read_json(folder / SUMMARY) if is_finished(folder) else {"rounds": 0}
         if begun is None or begun.round < content.get("before", 0) + summary["rounds"]:
             raise RunError(f"the run in {folder} has no checkpoint to go on from; start it again")
+        if served_round(folder) > begun.round:
+            raise RunError(
+                f"expected all that was learned in the run's own model, got a service in {folder} "
+                f"that has learned to round {served_round(folder)}, the run to {begun.round}; go "
+                f"on with `fairsaoml serve`, or move {folder / SERVICE} away to leave that out"
+            )
         call = {
             "name": given.name if given.path is None else given.path.name,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),

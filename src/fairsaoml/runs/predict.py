@@ -14,7 +14,7 @@ from fairsaoml.core.types import Explanation, State
 from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.runs.checkpoint import Checkpoint
-from fairsaoml.runs.saved import load_run
+from fairsaoml.runs.saved import load_run, name_service
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
 from fairsaoml.streams.table.encoder import Encoder
@@ -57,6 +57,7 @@ def predict_rows(
         RunError: The folder holds no run, or one that has learned nothing yet.
     """
     spec, setup, checkpoint = load_run(folder)
+    name_service(folder, checkpoint.round)
     learner = setup.learner
     if explain and learner.explain is None:
         raise ConfigError(f"{spec.learner} explains no decisions; leave out --explain")

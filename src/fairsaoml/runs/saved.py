@@ -1,6 +1,7 @@
 """A run opened again from its folder: its learner as it was, and what it has learned."""
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.keys import run_keys
 from fairsaoml.core.types import State
 from fairsaoml.evaluate.prequential import first_states
-from fairsaoml.files import seal_of, tidy
-from fairsaoml.runs.checkpoint import Checkpoint, load_checkpoint
-from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SEAL, SPEC, read_spec
+from fairsaoml.files import read_json, seal_of, tidy
+from fairsaoml.runs.checkpoint import CURRENT, Checkpoint, load_checkpoint
+from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SEAL, SERVED, SERVICE, SPEC, read_spec
 from fairsaoml.runs.journal import DIGEST, is_intact, whole_rounds
 from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows, versions
 
@@ -22,7 +23,9 @@ __all__ = [
     "load_spec",
     "manifest_of",
     "name_other_versions",
+    "name_service",
     "saved_setup",
+    "served_round",
     "states_like",
 ]
 
@@ -65,6 +68,24 @@ def name_other_versions(content: dict[str, Any]) -> None:
     if other:
         warnings.warn(
             f"the run was made with {', '.join(other)}: figures may differ in their last digits",
+            stacklevel=3,
+        )
+
+
+def served_round(folder: Path) -> int:
+    """The round up to which the service of a run's folder has learned; 0 where there is none."""
+    with suppress(OSError, RunError, ValueError, KeyError, TypeError):
+        return int(read_json(folder / SERVICE / SERVED / CURRENT)["round"])
+    return 0
+
+
+def name_service(folder: Path, round: int) -> None:
+    """Warn where a service has learned more than the run's own model of that round knows."""
+    served = served_round(folder)
+    if served > round:
+        warnings.warn(
+            f"the service in {folder} has learned to round {served}, this is the run's own model "
+            f"of round {round}; ask the service (`fairsaoml serve {folder}`) for the newer one",
             stacklevel=3,
         )
 

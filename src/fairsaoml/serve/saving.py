@@ -22,6 +22,7 @@ from fairsaoml.files import read_json
 from fairsaoml.learners import registry
 from fairsaoml.runs.checkpoint import newest, save_checkpoint
 from fairsaoml.runs.folder import SPEC
+from fairsaoml.runs.saved import name_service
 from fairsaoml.runs.spec import versions
 
 if TYPE_CHECKING:
@@ -128,7 +129,9 @@ def load(path: str | PathLike, *, seed: int | None = None) -> "RunModel | Saveab
     if (Path(path) / SPEC).exists():
         from fairsaoml.serve.model import RunModel  # which is itself made of what can be saved
 
-        return RunModel(path, seed=seed)
+        model = RunModel(path, seed=seed)
+        name_service(Path(path), model.n_rounds_)
+        return model
     manifest = _newest(Path(path), lambda manifest, _: manifest)
     home, _, name = manifest["kind"].partition(".")
     module = import_module(HOMES[home]) if home in HOMES else None

@@ -19,7 +19,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import tidy
-from fairsaoml.runs.folder import locked, read_spec
+from fairsaoml.runs.folder import SERVED, SERVICE, locked, read_spec
 from fairsaoml.serve.alarms import Alarm, Alarms
 from fairsaoml.serve.deciding import Answer, Deciding
 from fairsaoml.serve.labelling import Labelling
@@ -32,7 +32,7 @@ from fairsaoml.serve.webhook import post
 
 __all__ = ["TALLY", "Service", "replay"]
 
-FOLDER, STORE, MODEL = "service", "store.sqlite", "model"
+STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
 TALLY = ("issued", "labelled", "late", "expired", "unknown", "repeated", "corrected", "never")
 
@@ -58,7 +58,7 @@ class Service:
         clock: Callable[[], float] = time.time,
         webhook: str | None = None,
     ) -> None:
-        self.folder = folder / FOLDER
+        self.folder = folder / SERVICE
         self._clock, self._webhook = clock, webhook
         self.on_event: Callable[[], None] = lambda: None  # something was committed
         self.asked = Asked.of(read_spec(folder))  # before anything is made there
@@ -70,12 +70,12 @@ class Service:
         except RunError as problem:
             self._owned.close()
             raise RunError(
-                f"{problem}; the model that was saved last is in {self.folder / MODEL}: "
+                f"{problem}; the model that was saved last is in {self.folder / SERVED}: "
                 f"`fairsaoml.load` reads it, and without the store it goes on from there"
             ) from None
         try:
             self.tasks = Tasks(self.store, rules)
-            self.models = LiveModel(folder, self.folder / MODEL)
+            self.models = LiveModel(folder, self.folder / SERVED)
             self.live: Live = self.models.live
             begun = self.store.fact("rounds_before")
             if begun is None:
@@ -259,8 +259,8 @@ def replay(folder: Path) -> list[dict[str, Any]]:
 
     Only the rows in the store are used, so all of them must still be there.
     """
-    models = LiveModel(folder, folder / FOLDER / "none")
-    store = Store(folder / FOLDER / STORE)
+    models = LiveModel(folder, folder / SERVICE / "none")
+    store = Store(folder / SERVICE / STORE)
     live, records = models.live, []
     try:
         for (task,) in store.query("SELECT number FROM tasks WHERE round IS NOT NULL ORDER BY 1"):
