@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -28,6 +29,7 @@ __all__ = [
     "verdict_table",
 ]
 
+ROWS, SUCH = re.compile(r"\b(\d+) rows"), ", such as "  # in what is said of a round's rows
 MEASURES = (
     ("accuracy", "Accuracy"),
     ("balanced_accuracy", "Balanced accuracy"),
@@ -170,7 +172,7 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
             ("Few cases", "insufficient"),
             ("Warning", "warnings"),
         ):
-            counts = Counter(_words(item) for line in run.lines for item in line.get(key) or [])
+            counts = _counted(run.lines, key, len(run.seeds))
             for words, times in counts.most_common(MOST_TROUBLES):
                 share = f"{times:,} of {len(run.lines):,}"
                 rows.append(_trouble(_name(i, runs), kind, words, share))
@@ -190,6 +192,23 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
         element("tr", *heads, head("Times")),
         element("tbody", *rows, class_="lines"),
     )
+
+
+def _counted(lines: Sequence[Mapping[str, Any]], key: str, seeds: int) -> Counter[str]:
+    """How often each thing was said; rows that were counted in it are those of all rounds.
+
+    >>> said = [{"warnings": ["3 rows are odd, such as 'a'"]}, {"warnings": ["4 rows are odd"]}]
+    >>> _counted(said, "warnings", seeds=1)
+    Counter({"7 rows are odd, such as 'a'": 2})
+    """
+    kinds: dict[str, list[str]] = {}
+    for words in (_words(item) for line in lines for item in line.get(key) or []):
+        kinds.setdefault(ROWS.sub("", words.split(SUCH)[0]), []).append(words)
+    counts: Counter[str] = Counter()
+    for said in kinds.values():
+        rows = sum(int(found[1]) for words in said if (found := ROWS.search(words)))
+        counts[ROWS.sub(f"{rows // seeds} rows", said[0], count=1)] = len(said)
+    return counts
 
 
 def settings_table(runs: Sequence[Run]) -> Markup:

@@ -210,7 +210,7 @@ def encoded_tasks(
     domain: str | None = None,
     clock: Clock | None = None,
 ) -> Iterator[Task]:
-    """Tasks as learners see them; what is odd about a column is said once a pass.
+    """Tasks as learners see them, each with what is odd about its rows.
 
     Args:
         task_rows: Raw rows with label and sensitive columns, cut into tasks.
@@ -218,7 +218,6 @@ def encoded_tasks(
         domain: The column that names a task's domain.
         clock: How the time column is read, where there is one.
     """
-    told: set[tuple[str, str]] = set()
     last = None
     for table, number in task_rows:
         warnings = []
@@ -244,12 +243,10 @@ def encoded_tasks(
                     "counted apart"
                 )
         x, remarks = encoder.encode(table)
-        warnings += [str(r) for r in remarks if (r.column, r.what) not in told]
-        told |= {(remark.column, remark.what) for remark in remarks}
+        warnings += map(str, remarks)
         name, domains = _domain(table, domain)
-        if domains > 1 and ("", "domains") not in told:
+        if domains > 1:
             warnings.append(f"{domains} domains in one task, named after most of its rows")
-            told.add(("", "domains"))
         yield Task(
             x=x,
             y=y.astype(np.float32),
