@@ -156,7 +156,7 @@ EXHIBITS: dict[str, Exhibit] = {
             "bounds",
             "Bounds, and the growth that was measured",
             "Linear model, on a stream that meets the assumptions.",
-            EVERYONE,
+            EVERYONE[len(OURS) :],  # ours keep ratios of decisions, which no bound is about
             narrowed=True,
         ),
     )
@@ -186,15 +186,15 @@ class Choice:
         if self.seeds != SEEDS:
             words += ["--seeds", str(self.seeds)]
         for key, value in self.settings.items():
-            written = value if isinstance(value, str) else json.dumps(value)
-            words += ["--set", f"{key}={written}"]
+            words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
         return words
 
     def variants(self, exhibit: Exhibit) -> list[Variant]:
         """Return an exhibit's variants, of the chosen learners."""
         if not exhibit.narrowed:
             return list(exhibit.variants)
-        return [Variant(name, name) for name in self.learners]
+        unsuited = [variant.label for variant in EVERYONE if variant not in exhibit.variants]
+        return [Variant(name, name) for name in self.learners if name not in unsuited]
 
 
 def exhibit(name: str) -> Exhibit:

@@ -269,9 +269,9 @@ def test_the_timing_table_says_the_first_round_apart(everything):
     assert data["synthetic"][0]["seeds"] == [0]
 
 
-def test_bounds_are_asked_for_all_learners_and_their_table_is_on_the_page(everything):
+def test_bounds_are_asked_for_the_paper_s_learners_and_their_table_is_on_the_page(everything):
     data = json.loads((everything / "tables" / "bounds.json").read_text())["data"]
-    assert data == {"learners": list(paper.LEARNERS), "seeds": [0, 1]}
+    assert data == {"learners": list(paper.PAPER), "seeds": [0, 1]}
     assert "<th>learner</th>" in (everything / "index.html").read_text()
 
 
