@@ -500,7 +500,7 @@ def largest_difference(game: Game, peer: TorchRound, round: int) -> float:
     """
     awake = jnp.arange(game.size.levels) < peer.awake(round)
     batch = game.batches[round - 1]
-    draws = experts.draw(workload.round_key(round), game.state.samples, batch, awake)
+    draws = experts.draw(workload.round_key(round), game.state.learned.samples, batch, awake)
     peer.state = tensors(game)
     peer.play(round, draws_of(draws))
     game.play(round)
