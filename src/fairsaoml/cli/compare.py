@@ -109,10 +109,11 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         "Back by: the round of a new domain by which accuracy and DP are within .05 of its end, "
         "after the slowest change. "
     )
+    seeds = len(comparison["seeds"])
+    spread = f" and {seeds} seeds ± the standard deviation over seeds" if seeds > 1 else ""
     notes = [
-        f"Accuracy: pooled over all rounds and {len(comparison['seeds'])} seeds ± the standard "
-        f"deviation over seeds. {back if changes else ''}s: seconds a round of one seed, "
-        "compilation left out.",
+        f"Accuracy: pooled over all rounds{spread}. {back if changes else ''}s: seconds a round of "
+        "one seed, compilation left out.",
         "DP and EO: of the last ten rounds, in the worst domain; 1 is fair; "
         f"{MARKS['met']} surely meets the 80 % rule ({comparison['rule']}), {MARKS['missed']} "
         f"surely does not, {MARKS['too few']} has not enough rows to tell. Every domain, with "
