@@ -78,7 +78,7 @@ def logits(
 
 
 def softplus(z: Array) -> Array:
-    """log(1 + exp(z)), to 1e-7.
+    """log(1 + exp(z)), to 3e-7 of its value.
 
     log(1 + e) = 2 artanh(e / (2 + e)), by its series: not every compiler makes vectors of a
     logarithm.
