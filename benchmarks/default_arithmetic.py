@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import Measured, at_most, taking_turns
 from benchmarks.rows import made_rows
 from benchmarks.workload import SIZES, Size
-from fairsaoml.core import feature_maps, heads, logistic_experts, row_sample, rule_solver
+from fairsaoml.core import feature_maps, heads, row_sample, rule_solver
 from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner
 
@@ -60,41 +60,40 @@ def of_size(size: Size, turns: int) -> Measured:
 def arithmetic(rows: int, features: int) -> Callable[[], None]:
     """All products and solves of a round that learns so many rows."""
     random = np.random.default_rng(0)
-    few = min(rows, logistic_experts.CURVATURE_ROWS)
+    some = min(rows, 2 * heads.PER_LABEL)
     sample = row_sample.CAPACITY + row_sample.RARE_CAPACITY
-    steps = logistic_experts.STEPS
-    relus = made(random, features, feature_maps.RELUS)
-    lean = made(random, sample, RATES)
+    added = feature_maps.width()
+    directions = made(random, added, features)
+    lean = made(random, RATES, sample)
     newton = len(rule_solver.STAGES) * rule_solver.NEWTON_STEPS
-    maps = [
-        (1 + features, heads.MEMORIES),
-        (1 + features + feature_maps.width(), len(heads.RICH_MEMORIES)),
-    ]
-    seen = [(made(random, rows, width), made(random, sample, width)) for width, _ in maps]
+    linear = 1 + features
+    columns = {count: made(random, linear, count) for count in (rows, sample, some)}
+    maps = [(linear, heads.MEMORIES), (linear + added, len(heads.RICH_MEMORIES))]
+    seen = {count: [of, made(random, linear + added, count)] for count, of in columns.items()}
+    experts = [made(random, HEADS * memories, width) for width, memories in maps]
     matrices = [np.eye(width, dtype=np.float32) for width, _ in maps]
 
     def all_of_it() -> None:
-        for x, _ in seen[:1]:
-            x[:, 1:] @ relus
-        seen[0][1][:, 1:] @ relus
-        for (x, kept), (_, memories), matrix in zip(seen, maps, matrices, strict=True):
-            experts = HEADS * memories
-            theta = made(random, x.shape[1], experts)
-            kept @ theta
-            said = x @ theta
-            for _ in range(2 * steps + 1):  # gradients, and moves of what is said
-                said.T @ x
-            for _ in range(HEADS):
-                x[:few].T @ x[:few]
-            for _ in range(experts):
+        for of in columns.values():  # the rich map
+            directions @ of[1:]
+        half = seen[some][1][:, : some // 2]
+        for _ in range(2):  # curvature, by label
+            half @ half.T
+        for theta, matrix, mine, old, few in zip(experts, matrices, *seen.values(), strict=True):
+            theta @ old
+            said = theta @ mine
+            said @ mine.T  # the gradient
+            for _ in range(2):  # what is said of some rows, and how a step moves it
+                theta @ few
+            for vector in theta:
                 factor, _ = spotrf(matrix, lower=True)
-                for _ in range(steps):
-                    spotrs(factor, theta[:, :1], lower=True)
-                    matrix @ theta[:, 0]
+                spotrs(factor, vector, lower=True)
+                for _ in range(3):
+                    matrix @ vector
         for _ in range(newton):
-            lean.T @ lean
+            lean @ lean.T
             for _ in range(len(rule_solver.STEP_SIZES)):
-                lean @ lean[0]
+                lean[:, 0] @ lean
 
     return all_of_it
 

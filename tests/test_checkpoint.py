@@ -204,6 +204,32 @@ def test_a_rule_of_before_tilts_decides_as_it_did():
     assert {name: arrays[name] for name in before} == before
     rule = fair_rule.new_rule(fair_rule.layout_of([{"tpr": 1, "fpr": 0}], [2]))
     rule = rule._replace(coefficient=jnp.array([0.5, -0.5, 0.2, -0.2]))
-    joint, chance = jnp.array([[0.1, 0.2, 0.3, 0.4]]), jnp.array([0.7])
+    joint, chance = jnp.array([[0.1], [0.2], [0.3], [0.4]]), jnp.array([0.7])
     added = 0.1 * 0.5 - 0.2 * 0.5 + 0.3 * 0.2 - 0.4 * 0.2
     assert fair_rule.margins(rule, chance, joint, 0.0)[0] == pytest.approx(0.2 + added)
+
+
+def test_experts_of_before_shared_curvature_say_what_they_said_and_remember_it():
+    """Schema 4: every head of the default learner had a matrix, and a slope at 0."""
+    random = np.random.default_rng(0)
+    heads, memories, width = 3, 2, 4
+    half = random.normal(size=(1, heads, memories, width, width))
+    curvature = (half @ half.swapaxes(-1, -2)).astype(np.float32)
+    theta, slope = random.normal(size=(2, 1, heads, memories, width)).astype(np.float32)
+    rows = np.array([[100.0, 200.0], [30.0, 50.0], [70.0, 150.0]], np.float32)[None]
+    experts = ".learned.heads.linear"
+    before = {
+        ".learned.heads.log_weights": np.zeros((1, heads, memories), np.float32),
+        f"{experts}.rows": rows,
+        f"{experts}.curvature": curvature,
+        f"{experts}.theta": theta,
+        f"{experts}.slope": slope,
+    }
+    _, arrays = module.MIGRATIONS[4]({}, before)
+    assert arrays[f"{experts}.theta"] is theta
+    past = np.einsum("shkde,shke->shkd", curvature, theta) - slope
+    assert np.allclose(arrays[f"{experts}.slope"], past, atol=1e-5)
+    worth = arrays[f"{experts}.bend"][:, 0] / arrays[f"{experts}.mass"][:, 0]
+    ours = worth[..., None, None] * arrays[f"{experts}.products"][:, 0]
+    assert np.allclose(ours, curvature[:, 0], rtol=1e-4)
+    assert arrays[f"{experts}.mass"].tolist() == [rows[0].tolist()]

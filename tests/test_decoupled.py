@@ -28,39 +28,44 @@ def people(seed, rows=200, gap=2.0, base=0.0, columns=3, share=0.5):
 
 
 def test_the_heads_are_the_oracle_s():
-    """Four rounds of one head, each expert's parameters and what it remembers of the past."""
-    state = heads.new_heads(3, 1)
-    learn = jax.jit(heads.learn)
+    """Four rounds of two heads, the label's and a group's among rows of a label, by expert."""
+    state = heads.new_heads(3, 2)
+    learn = jax.jit(heads.learn, static_argnums=5)
     set_map = jax.jit(heads.set_map)
     width = 1 + 3 + feature_maps.width()
+    memories = {"linear": list(range(8)), "rich": list(heads.RICH_MEMORIES)}
     keeps = np.asarray(heads._keeps(), float)
     past = {
-        "linear": oracle.nothing(8, 4),
-        "rich": oracle.nothing(len(heads.RICH_MEMORIES), width),
+        (head, name): oracle.nothing(len(kept), 4 if name == "linear" else width)
+        for head in range(2)
+        for name, kept in memories.items()
     }
-    kept = {"linear": keeps, "rich": keeps[list(heads.RICH_MEMORIES)]}
     for round in range(1, 5):
         batch = people(round)
-        state = set_map(state, round, batch.x, batch.weight)
-        linear, rich = (np.asarray(f, float) for f in heads._features(state, batch.x))
-        args = (batch.x, batch.y[:, None], batch.weight[:, None], jnp.float32(len(batch.y)))
-        state = learn(state, *args)
-        share = np.asarray(heads.weights(state)[0], float)
-        shares = {"linear": share[:8], "rich": share[8:]}
-        for name, features in (("linear", linear), ("rich", rich)):
-            past[name] = oracle.solve_experts(
-                past[name],
-                features,
-                batch.y.astype(float),
-                batch.weight.astype(float),
-                kept[name],
-                shares[name] / shares[name].sum(),
-                heads._blocks(features.shape[1]),
+        state = set_map(state, jnp.int32(round), batch.x, batch.weight)
+        linear, added = (np.asarray(part, float).T for part in heads._features(state, batch.x))
+        features = {"linear": linear, "rich": np.concatenate([linear, added], axis=1)}
+        target = np.stack([batch.y, batch.group[:, 0].astype(np.float32)])
+        weight = np.stack([batch.weight, batch.weight * batch.y])
+        state = learn(state, batch.x, batch.y, target, weight, (0, 1))
+        share = np.asarray(heads.weights(state), float)
+        shares = {"linear": share[:, :8], "rich": share[:, 8:]}
+        for (head, name), before in past.items():
+            mix = shares[name][head]
+            past[head, name] = oracle.solve_experts(
+                before,
+                features[name],
+                target[head].astype(float),
+                weight[head].astype(float),
+                keeps[memories[name]],
+                mix / mix.sum(),
+                heads._blocks(state)[: 1 if name == "linear" else None],
             )
-            ours = getattr(state, name)
-            assert np.asarray(ours.rows[0]) == pytest.approx(past[name].rows)
-            assert np.allclose(ours.theta[0], past[name].theta, atol=2e-2), (name, round)
-            assert np.allclose(ours.ridge[0], past[name].ridge, rtol=2e-2), (name, round)
+            ours, theirs = getattr(state, name), past[head, name]
+            assert np.asarray(ours.rows[head]) == pytest.approx(theirs.rows)
+            assert np.asarray(ours.bend[head]) == pytest.approx(theirs.bend, rel=1e-2)
+            assert np.allclose(ours.theta[head], theirs.theta, atol=2e-2), (head, name, round)
+            assert np.allclose(ours.ridge[head], theirs.ridge, rtol=2e-2), (head, name, round)
 
 
 def solved(rows=8000, ratio=0.9, **changes):
@@ -69,8 +74,8 @@ def solved(rows=8000, ratio=0.9, **changes):
     group = batch.group[:, 0]
     chance = 1 / (1 + np.exp(-(1.2 * batch.x[:, 0] + 0.6 * (batch.x[:, 1] - 1.5))))
     other = 1 / (1 + np.exp(-(3 * batch.x[:, 1] - 4.5)))
-    given = np.stack([1 - other, other], axis=1)
-    joint = np.concatenate([chance[:, None] * given, (1 - chance[:, None]) * given], axis=1)
+    given = np.stack([1 - other, other])
+    joint = np.concatenate([chance * given, (1 - chance) * given])
     layout = fair_rule.layout_of([{"tpr": 1, "fpr": 0}], [2])
     given_rows = {
         "weight": jnp.asarray(batch.weight),
@@ -95,9 +100,9 @@ def test_the_multipliers_reach_the_dual_s_minimum():
     random = np.random.default_rng(0)
     row = np.full(500, 1 / 500)
     accuracy = random.normal(size=500)
-    lean = random.normal(size=(500, 2)) + 0.6 * accuracy[:, None]
-    lean = np.concatenate([lean, -lean], axis=1)
-    problem = (row, accuracy, lean, np.ones((500, 4)), np.full(4, 0.05), np.full(4, 2e-3))
+    lean = random.normal(size=(2, 500)) + 0.6 * accuracy
+    lean = np.concatenate([lean, -lean])
+    problem = (row, accuracy, lean, np.ones((4, 500)), np.full(4, 0.05), np.full(4, 2e-3))
     objective = rule_solver.Dual(*(jnp.asarray(part, jnp.float32) for part in problem))
     multiplier = jnp.zeros(4)
     for sharpness, rounding in zip(rule_solver.STAGES, rule_solver.ROUNDING, strict=True):
@@ -137,7 +142,7 @@ def test_without_a_notion_the_rule_is_the_threshold():
     layout = fair_rule.layout_of([], [2])
     rule = fair_rule.new_rule(layout)
     chance = jnp.array([0.2, 0.6])
-    margins = fair_rule.margins(rule, chance, jnp.zeros((2, 0)), jnp.array([4.0, -4.0]))
+    margins = fair_rule.margins(rule, chance, jnp.zeros((0, 2)), jnp.array([4.0, -4.0]))
     assert (margins > 0).tolist() == [False, True]  # whatever their lots
 
 
@@ -157,7 +162,7 @@ def test_where_fairness_outweighs_the_probability_lots_decide_a_share():
     layout = fair_rule.layout_of([{"dp": None}], [2])
     rule = fair_rule.new_rule(layout)._replace(coefficient=jnp.array([-0.29, 0.0]))
     x = np.random.default_rng(0).normal(size=(5000, 3)).astype(np.float32)
-    joint = jnp.tile(jnp.array([[1.0, 0.0]]), (5000, 1))
+    joint = jnp.tile(jnp.array([[1.0], [0.0]]), (1, 5000))
     chance = jnp.full(5000, 0.8)  # a margin of .3 - .29
     margins = np.asarray(fair_rule.margins(rule, chance, joint, fair_rule.lots(x)))
     expected = 1 / (1 + np.exp(-0.01 * fair_rule.SHARPNESS))

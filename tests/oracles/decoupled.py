@@ -10,30 +10,28 @@ import numpy as np
 from scipy.optimize import minimize
 
 BORROWED, FIRST_RIDGE, BIAS_RIDGE, DOUBT = 30.0, 0.25, 0.1, 4.0
-SIZES = (2.0, 1.0, 0.5, 0.25, 0.0625, 0.0)
+SIZES = (2.0, 1.0, 0.4, 0.1, 0.0)
 
 
 class Past(NamedTuple):
     """What a head's experts remember: lists over memories."""
 
     rows: list
-    curvature: list
+    bend: list
+    products: list
     slope: list
     theta: list
     ridge: np.ndarray
-    size: np.ndarray
-    seen: float
 
 
 def nothing(memories: int, width: int) -> Past:
     return Past(
         rows=[0.0] * memories,
-        curvature=[np.zeros((width, width)) for _ in range(memories)],
+        bend=[0.0] * memories,
+        products=[np.zeros((width, width)) for _ in range(memories)],
         slope=[np.zeros(width) for _ in range(memories)],
         theta=[np.zeros(width) for _ in range(memories)],
         ridge=np.zeros(width),
-        size=np.zeros(width),
-        seen=0.0,
     )
 
 
@@ -46,67 +44,74 @@ def loss(z: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def solve_experts(past, features, target, weight, keeps, mix, blocks) -> Past:
-    """One head's round: forget, set the ridges, borrow, two chord steps, remember."""
+    """One head's round, its rows being all of their kind: forget, borrow, step, remember."""
     memories, count = len(keeps), weight.sum()
-    seen, size = past.seen + count, past.size + weight @ features**2
-    ridge = np.full(len(size), BIAS_RIDGE)
+    present = features.T @ (features * weight[:, None])
+    ridge = np.full(features.shape[1], BIAS_RIDGE)
     for begin, end in blocks:
-        guess = FIRST_RIDGE * max(size[begin:end].sum() / max(seen, 1), 1)
+        squares = np.diag(past.products[-1] + present)[begin:end].sum()
+        guess = FIRST_RIDGE * max(squares / max(past.rows[-1] + count, 1), 1)
         alpha = past.ridge[begin]
         if alpha > 0:
-            decided = squares = 0.0
+            decided = large = 0.0
             for k in range(memories):
-                diagonal = np.diag(past.curvature[k])[begin:end]
+                bend = past.bend[k] / past.rows[k]
+                diagonal = bend * np.diag(past.products[k])[begin:end]
                 decided += mix[k] * (diagonal / (diagonal + alpha)).sum()
-                squares += mix[k] * (past.theta[k][begin:end] ** 2).sum()
-            guess = np.clip((DOUBT + decided) / (DOUBT / guess + squares), 0.1, 1e3)
+                large += mix[k] * (past.theta[k][begin:end] ** 2).sum()
+            guess = np.clip((DOUBT + decided) / (DOUBT / guess + large), 0.1, 1e3)
         ridge[begin:end] = guess
-    rows = [keep * n for keep, n in zip(keeps, past.rows, strict=True)]
-    curvature = [keep * h for keep, h in zip(keeps, past.curvature, strict=True)]
-    slope = [keep * b for keep, b in zip(keeps, past.slope, strict=True)]
-    whole = [None] * memories
-    for k in reversed(range(memories)):
-        h, b = curvature[k], slope[k]
-        if k + 1 < memories and rows[k + 1] > 0:
-            part = min(1.0, BORROWED / rows[k + 1])
-            h, b = h + part * whole[k + 1][0], b + part * whole[k + 1][1]
-        whole[k] = (h, b)
     theta = [one.copy() for one in past.theta]
-    if past.seen == 0:
+    if past.rows[-1] == 0:
         rate = (weight @ target + 0.5) / (count + 1)
         for one in theta:
             one[0] = np.log(rate / (1 - rate))
-    bend = np.zeros(len(target))
+    # The past's loss of expert k, at theta: its slope, and its curvature.
+    past_slope = [keep * one for keep, one in zip(keeps, past.slope, strict=True)]
+    past_curvature = [
+        keep * bend / max(rows, 1e-9) * products
+        for keep, bend, rows, products in zip(
+            keeps, past.bend, past.rows, past.products, strict=True
+        )
+    ]
+    chances = [sigmoid(features @ one) for one in theta]
+    slopes = [features.T @ (weight * (chance - target)) for chance in chances]
+    bends = [weight @ np.maximum(chance * (1 - chance), 1e-3) for chance in chances]
+    moved, remembered = [], []
     for k in range(memories):
-        chance = sigmoid(features @ theta[k])
-        bend += mix[k] * np.maximum(chance * (1 - chance), 1e-3)
-    present = features.T @ (features * (weight * bend)[:, None])
-    for k in range(memories):
-        h = whole[k][0] + np.diag(ridge) + 1e-6 * np.diag(whole[k][0]).max() * np.eye(len(ridge))
+        curvature = past_curvature[k] + bends[k] / count * present
+        slope = past_slope[k] + slopes[k]
+        borrowed, borrowed_slope = np.zeros_like(present), np.zeros_like(slope)
+        if k + 1 < memories and past.rows[k + 1] > 0:
+            part = min(1.0, BORROWED / (keeps[k + 1] * past.rows[k + 1]))
+            borrowed = part * past_curvature[k + 1]
+            borrowed_slope = part * past_slope[k + 1] + borrowed @ (theta[k] - theta[k + 1])
+        gradient = slope + borrowed_slope + ridge * theta[k]
+        matrix = curvature + borrowed
+        matrix = matrix + np.diag(ridge + 1e-6 * np.diag(matrix).max())
+        step = np.linalg.solve(matrix, gradient)
+        of_past = matrix - bends[k] / count * present
 
-        def objective(at, h=h, b=whole[k][1]):
-            return weight @ loss(features @ at, target) + at @ h @ at / 2 - b @ at
+        def objective(by, k=k, gradient=gradient, step=step, slope=slopes[k], past=of_past):
+            fresh = weight @ loss(features @ (theta[k] - by * step), target)
+            return fresh - by * (gradient - slope) @ step + by**2 / 2 * step @ past @ step
 
-        for _ in range(2):
-            gradient = features.T @ (weight * (sigmoid(features @ theta[k]) - target))
-            gradient += h @ theta[k] - whole[k][1]
-            step = np.linalg.solve(h + present, gradient)
-            theta[k] = min((theta[k] - size * step for size in SIZES), key=objective)
-    gradients = [features.T @ (weight * (sigmoid(features @ one) - target)) for one in theta]
+        by = min(SIZES, key=objective)
+        moved.append(theta[k] - by * step)
+        remembered.append(slope - by * curvature @ step)
     return Past(
-        rows=[n + count for n in rows],
-        curvature=[h + present for h in curvature],
-        slope=[b + present @ one - g for b, one, g in zip(slope, theta, gradients, strict=True)],
-        theta=theta,
+        rows=[keep * rows + count for keep, rows in zip(keeps, past.rows, strict=True)],
+        bend=[keep * old + new for keep, old, new in zip(keeps, past.bend, bends, strict=True)],
+        products=[keep * old + present for keep, old in zip(keeps, past.products, strict=True)],
+        slope=remembered,
+        theta=moved,
         ridge=ridge,
-        size=size,
-        seen=seen,
     )
 
 
 def dual(multiplier, row, accuracy, lean, centre, width, ridge) -> float:
     """E[(a - sum lambda w + sum d |lambda| u)_+] + ridge, as it stands: with its corners."""
-    distance = accuracy - lean @ multiplier + centre @ (width * np.abs(multiplier))
+    distance = accuracy - multiplier @ lean + (width * np.abs(multiplier)) @ centre
     return row @ np.maximum(distance, 0) + 0.5 * ridge @ multiplier**2
 
 

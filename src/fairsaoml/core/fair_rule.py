@@ -149,26 +149,26 @@ def new_rule(layout: Layout) -> Rule:
 
 
 def margins(
-    rule: Rule, chance: PerRow, joint: Float[Array, "row rate"], lot: PerRow | float
+    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], lot: PerRow | float
 ) -> PerRow:
     """(eta - t) / spread + what fairness adds: > 0 is decided positive."""
-    added = added_by_rate(rule, chance, joint, lot).sum(1)
+    added = added_by_rate(rule, chance, joint, lot).sum(0)
     return (chance - rule.threshold) / rule.spread + added
 
 
 def added_by_rate(
-    rule: Rule, chance: PerRow, joint: Float[Array, "row rate"], lot: PerRow | float
-) -> Float[Array, "row rate"]:
+    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], lot: PerRow | float
+) -> Float[Array, "rate row"]:
     """(c + tilt eta) U of each rate, by a row's lot a little more or less.
 
     Where fairness outweighs all that the probability says, many rows are within a hair's breadth of
     the threshold, and the fair rule decides a share of them: no threshold could. The lot decides
     which. It is that of `lots`, in the dual's own width, and 0 where nobody's lot is asked.
     """
-    parts = joint * (rule.coefficient + rule.tilt * chance[:, None])
-    added = parts.sum(1, keepdims=True)
+    parts = joint * (rule.coefficient[:, None] + rule.tilt[:, None] * chance)
+    added = parts.sum(0)
     size = jnp.maximum(jnp.abs(added), SMALLEST_ADDED)
-    drawn = jnp.asarray(lot, jnp.float32).reshape(-1, 1) / SHARPNESS
+    drawn = jnp.asarray(lot, jnp.float32) / SHARPNESS
     return parts * (1 + jnp.sign(added) * drawn / size)
 
 
@@ -184,14 +184,14 @@ def lots(x: Float[Array, "row feature"]) -> PerRow:
 
 def members(
     layout: Layout, y: PerRow, group: Int[Array, "row attribute"]
-) -> Float[Array, "row rate"]:
+) -> Float[Array, "rate row"]:
     """Which rows each rate speaks of, by their own labels and groups: 0 or 1."""
-    columns = [
+    rates = [
         (group[:, rate.attribute] == rate.group)
         & (jnp.ones(len(y), bool) if rate.label is None else y == rate.label)
         for rate in layout.rates
     ]
-    return jnp.stack(columns, axis=1).astype(jnp.float32) if columns else jnp.zeros((len(y), 0))
+    return jnp.stack(rates).astype(jnp.float32) if rates else jnp.zeros((0, len(y)))
 
 
 def normalised(layout: Layout, say: PerRate) -> PerRate:
@@ -223,8 +223,8 @@ def feedback(
     An innovation is the relative gap r_g / m - 1 seen, less the one the last solve counted on, less
     the bias known so far; it is believed as far as its standard error allows.
     """
-    members_ = weight[:, None] * members(layout, y, group)
-    count = members_.sum(0)
+    members_ = weight * members(layout, y, group)
+    count = members_.sum(1)
     rows = weight.sum()
     part = jnp.minimum(rows / FULL_ROUND, 1.0)
     memory = PRIOR_MEMORY**part
@@ -240,7 +240,7 @@ def feedback(
     present = (count >= 1) & (rule.say > 0)
     say = normalised(layout, jnp.where(present, rule.say, 0.0))
     # One more row at the expected rate: a rate of few rows is not taken at its word.
-    rate = (decided @ members_ + rule.expected_rate) / (count + 1)
+    rate = (members_ @ decided + rule.expected_rate) / (count + 1)
     centre = jnp.maximum(layout.same_block @ (say * rate), SMALLEST_RATE)
     binomial = jnp.maximum(rule.expected_rate * (1 - rule.expected_rate), 0.01)
     noise = gap_variance(layout, binomial / jnp.maximum(count, 1.0), say) / centre**2

@@ -16,9 +16,9 @@ from jaxtyping import Array, Bool, Float, Int
 from fairsaoml.core.hashing import mixed, uniform
 from fairsaoml.core.logistic_experts import nth_rows
 
-__all__ = ["BLOCKS", "RichMap", "fit", "owners", "rich", "unfitted", "width"]
+__all__ = ["RichMap", "blocks", "fit", "owners", "rich", "unfitted", "width"]
 
-HINGES, STEPS, RELUS = 48, 96, 112  # budgets of features
+HINGES, STEPS, RELUS = 32, 48, 80  # budgets of features
 MOST_HINGES, MOST_STEPS = 6, 64  # of one column
 RELU_COLUMNS = 3
 FEW_VALUES = 5  # a column of no more values is a category, not a number
@@ -28,9 +28,8 @@ CLIP = 8.0  # of columns
 FEATURE_CLIP = 5.0  # of features, in standard deviations
 SMALLEST_SCALE = 0.05
 
-BLOCKS = (HINGES, STEPS, RELUS)  # each block has a ridge of its own
-
 Rows = Float[Array, "row feature"]
+Columns = Float[Array, "feature row"]  # rows last: a column is read as it lies in memory
 
 
 class Knots(NamedTuple):
@@ -57,6 +56,11 @@ def width() -> int:
     return HINGES + STEPS + RELUS
 
 
+def blocks(fitted: RichMap) -> tuple[int, int, int]:
+    """How many features of each sort a map has; each sort has a ridge of its own."""
+    return len(fitted.hinges.column), len(fitted.steps.column), len(fitted.offset)
+
+
 def unfitted(features: int) -> RichMap:
     """The map before any row: all features 0."""
 
@@ -74,18 +78,25 @@ def unfitted(features: int) -> RichMap:
     )
 
 
-def rich(fitted: RichMap, x: Rows) -> Float[Array, "row rich"]:
+def rich(fitted: RichMap, columns: Columns) -> Float[Array, "rich row"]:
     """The features of clipped rows, centred and scaled as the first rows were."""
-    raw = _raw(fitted, x)
-    scaled = jnp.clip((raw - fitted.mean) / fitted.scale, -FEATURE_CLIP, FEATURE_CLIP)
-    return jnp.where(fitted.fitted, scaled, 0.0)
+    scale = jnp.where(fitted.fitted, 1 / fitted.scale, 0.0)
+    scaled = (_raw(fitted, columns) - fitted.mean[:, None]) * scale[:, None]
+    return jnp.clip(scaled, -FEATURE_CLIP, FEATURE_CLIP)
 
 
-def _raw(fitted: RichMap, x: Rows) -> Float[Array, "row rich"]:
-    hinges = jax.nn.relu(x[:, fitted.hinges.column] - fitted.hinges.value)
-    steps = (x[:, fitted.steps.column] > fitted.steps.value).astype(jnp.float32)
-    relus = jax.nn.relu(x @ fitted.direction - fitted.offset)
-    return jnp.concatenate([hinges, steps, relus], axis=1)
+def _raw(fitted: RichMap, columns: Columns) -> Float[Array, "rich row"]:
+    """Every feature is a threshold of a direction, so that one product makes them all."""
+    one_column = (
+        jax.nn.one_hot(knots.column, len(columns)) for knots in (fitted.hinges, fitted.steps)
+    )
+    directions = jnp.concatenate([*one_column, fitted.direction.T])
+    offsets = jnp.concatenate([fitted.hinges.value, fitted.steps.value, fitted.offset])
+    beyond = directions @ columns - offsets[:, None]
+    hinges, steps, _ = blocks(fitted)
+    place = jnp.arange(len(offsets))[:, None]
+    is_step = (place >= hinges) & (place < hinges + steps)
+    return jnp.where(is_step, (beyond > 0).astype(jnp.float32), jnp.maximum(beyond, 0.0))
 
 
 def owners(fitted: RichMap) -> Float[Array, "rich feature"]:
@@ -99,8 +110,9 @@ def owners(fitted: RichMap) -> Float[Array, "rich feature"]:
     return jnp.concatenate([hinges, steps, relus])
 
 
-def fit(x: Rows, weight: Float[Array, "row"]) -> RichMap:
-    """Set the map by the first rows: those with weight, at most FIT_ROWS of them."""
+def fit(empty: RichMap, x: Rows, weight: Float[Array, "row"]) -> RichMap:
+    """Set an empty map by the first rows: those with weight, at most FIT_ROWS of them."""
+    hinges, steps, relus = blocks(empty)
     real = weight > 0
     chosen, real = nth_rows(real.astype(jnp.float32), min(FIT_ROWS, len(x)))
     x = x[chosen]
@@ -111,19 +123,19 @@ def fit(x: Rows, weight: Float[Array, "row"]) -> RichMap:
     numeric = distinct > FEW_VALUES
     share = real.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32)
     deviation = jnp.sqrt(share @ (x - share @ x) ** 2)
-    direction, offset = _random_relus(x, count, deviation, numeric)
+    direction, offset = _random_relus(x, count, deviation, numeric, relus)
     bare = RichMap(
         fitted=count > 0,
-        hinges=_knots(ordered, count, distinct, numeric, HINGES, MOST_HINGES),
-        steps=_knots(ordered, count, distinct, numeric, STEPS, MOST_STEPS),
+        hinges=_knots(ordered, count, distinct, numeric, hinges, MOST_HINGES),
+        steps=_knots(ordered, count, distinct, numeric, steps, MOST_STEPS),
         direction=direction,
         offset=offset,
-        mean=jnp.zeros(width()),
-        scale=jnp.ones(width()),
+        mean=jnp.zeros_like(empty.mean),
+        scale=jnp.ones_like(empty.scale),
     )
-    raw = _raw(bare, x)
-    mean = share @ raw
-    spread = jnp.sqrt(share @ (raw - mean) ** 2)
+    raw = _raw(bare, x.T)
+    mean = raw @ share
+    spread = jnp.sqrt((raw - mean[:, None]) ** 2 @ share)
     return bare._replace(mean=mean, scale=spread + SMALLEST_SCALE)
 
 
@@ -163,12 +175,13 @@ def _random_relus(
     count: Int[Array, ""],
     deviation: Float[Array, "feature"],
     numeric: Bool[Array, "feature"],
+    relus: int,
 ) -> tuple[Float[Array, "feature relu"], Float[Array, "relu"]]:
     """Directions of a few columns each, drawn by their spread; offsets at the value of some row."""
     features = x.shape[1]
     columns = min(RELU_COLUMNS, features)
-    draws = jnp.arange(RELUS * (features + 2 * columns + 1), dtype=jnp.uint32)
-    drawn = uniform(mixed(mixed(draws) + jnp.uint32(1))).reshape(RELUS, -1)
+    draws = jnp.arange(relus * (features + 2 * columns + 1), dtype=jnp.uint32)
+    drawn = uniform(mixed(mixed(draws) + jnp.uint32(1))).reshape(relus, -1)
     noise = -jnp.log(-jnp.log(drawn[:, :features]))
     sign = jnp.sign(drawn[:, features : features + columns] - 0.5)
     size = 0.5 + drawn[:, features + columns : -1]
@@ -178,6 +191,6 @@ def _random_relus(
     # The largest of chances with Gumbel noise: a draw without replacement.
     chosen = jax.lax.top_k(chance + noise, columns)[1]
     weight = sign * size / (deviation[chosen] + 0.1)
-    direction = jnp.zeros((features, RELUS)).at[chosen, jnp.arange(RELUS)[:, None]].set(weight)
+    direction = jnp.zeros((features, relus)).at[chosen, jnp.arange(relus)[:, None]].set(weight)
     row = jnp.minimum((part * count.astype(jnp.float32)).astype(jnp.int32), len(x) - 1)
     return direction, (x[row] * direction.T).sum(1)

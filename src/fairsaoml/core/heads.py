@@ -16,7 +16,17 @@ from jaxtyping import Array, Float, Int
 from fairsaoml.core import feature_maps, logistic_experts
 from fairsaoml.core.experts import choose
 from fairsaoml.core.feature_maps import RichMap
-from fairsaoml.core.logistic_experts import Experts, new_experts, softplus
+from fairsaoml.core.logistic_experts import (
+    LARGEST_LOGIT,
+    Blocks,
+    Experts,
+    Lesson,
+    Seen,
+    SomeRows,
+    new_experts,
+    nth_rows,
+    softplus,
+)
 
 __all__ = [
     "Heads",
@@ -39,6 +49,7 @@ HEDGE_RATE = 1.0  # of the rows' summed log loss
 HEDGE_ROWS = 200.0  # at most so many rows' worth of it a round
 HEDGE_MEMORY = 0.9  # of log weights, each full round
 FIXED_SHARE = 0.01
+PER_LABEL = 256  # rows of a task, evenly thinned: curvature and step size need no more
 
 PerRow = Float[Array, "row"]
 
@@ -75,13 +86,11 @@ def _memory_of() -> list[int]:
     return [*range(MEMORIES), *RICH_MEMORIES]
 
 
-def _blocks(width: int) -> tuple[tuple[int, int], ...]:
+def _blocks(heads: Heads) -> Blocks:
     """Where the blocks of features with a ridge of their own begin and end, the constant apart."""
-    rich = sum(feature_maps.BLOCKS)
-    ends = [width] if width <= 1 + rich else [width - rich]
-    if width > 1 + rich:
-        for size in feature_maps.BLOCKS:
-            ends.append(ends[-1] + size)
+    ends = [heads.linear.theta.shape[2]]
+    for size in feature_maps.blocks(heads.map):
+        ends.append(ends[-1] + size)
     return tuple(zip([1, *ends[:-1]], ends, strict=True))
 
 
@@ -90,16 +99,21 @@ def _clipped(x: Float[Array, "row feature"]) -> Float[Array, "row feature"]:
 
 
 @jax.jit
-def _features(heads: Heads, x: Float[Array, "row feature"]) -> tuple[Array, Array]:
-    """(1, x) and (1, x, rich features) of rows, clipped."""
-    x = _clipped(x)
-    linear = jnp.concatenate([jnp.ones((len(x), 1)), x], axis=1)
-    return linear, jnp.concatenate([linear, feature_maps.rich(heads.map, x)], axis=1)
+def _features(heads: Heads, x: Float[Array, "row feature"]) -> Seen:
+    """Rows as the experts see them: (1, x), clipped, and what the rich map adds; rows last."""
+    columns = _clipped(x).T
+    linear = jnp.concatenate([jnp.ones((1, len(x))), columns])
+    return linear, feature_maps.rich(heads.map, columns)
 
 
-def _logits(heads: Heads, linear: Array, rich: Array) -> Float[Array, "head expert row"]:
-    both = ((heads.linear, linear), (heads.rich, rich))
-    return jnp.concatenate([logistic_experts.logits(*one) for one in both], axis=1)
+def _logits(heads: Heads, seen: Seen) -> Float[Array, "head expert row"]:
+    linear, added = seen
+    width = len(linear)
+    columns = jnp.concatenate([heads.linear.theta, heads.rich.theta[:, :, :width]], axis=1)
+    by_columns = columns @ linear
+    by_both = by_columns[:, MEMORIES:] + heads.rich.theta[:, :, width:] @ added
+    logits = jnp.concatenate([by_columns[:, :MEMORIES], by_both], axis=1)
+    return jnp.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT)
 
 
 @jax.jit
@@ -110,10 +124,10 @@ def weights(heads: Heads) -> Float[Array, "head expert"]:
 
 
 @jax.jit
-def probabilities(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, "row head"]:
+def probabilities(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, "head row"]:
     """What each head says of rows."""
-    logits = _logits(heads, *_features(heads, x))
-    return jnp.einsum("hkn,hk->nh", jax.nn.sigmoid(logits), weights(heads))
+    logits = _logits(heads, _features(heads, x))
+    return jnp.einsum("hkn,hk->hn", jax.nn.sigmoid(logits), weights(heads))
 
 
 def contributions(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, "row feature"]:
@@ -122,7 +136,7 @@ def contributions(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, 
     theta = jnp.einsum("k,kw->w", share[MEMORIES:], heads.rich.theta[0])
     width = 1 + x.shape[1]
     theta = theta.at[:width].add(jnp.einsum("k,kw->w", share[:MEMORIES], heads.linear.theta[0]))
-    parts = (_features(heads, x)[1] * theta)[:, 1:]
+    parts = (jnp.concatenate(_features(heads, x)).T * theta)[:, 1:]
     return parts[:, : width - 1] + parts[:, width - 1 :] @ feature_maps.owners(heads.map)
 
 
@@ -136,7 +150,7 @@ def set_map(
     """
 
     def fit() -> RichMap:
-        return choose(heads.map.fitted, heads.map, feature_maps.fit(_clipped(x), weight))
+        return choose(heads.map.fitted, heads.map, feature_maps.fit(heads.map, _clipped(x), weight))
 
     power_of_two = (round & (round - 1)) == 0
     return heads._replace(map=jax.lax.cond(power_of_two, fit, lambda: heads.map))
@@ -145,46 +159,74 @@ def set_map(
 def learn(
     heads: Heads,
     x: Float[Array, "row feature"],
-    target: Float[Array, "row head"],
-    weight: Float[Array, "row head"],
-    rows: Float[Array, ""],
+    y: PerRow,
+    target: Float[Array, "head row"],
+    weight: Float[Array, "head row"],
+    kinds: tuple[int, ...],
 ) -> Heads:
-    """Learn a task of `rows` rows: what each head should have said, and the weight of its rows."""
-    part = jnp.minimum(rows / FULL_ROUND, 1.0)
-    linear, rich = _features(heads, x)
-    heads = heads._replace(
-        log_weights=_credited(heads, _logits(heads, linear, rich), target, weight, part)
-    )
+    """Learn a task's rows: what each head should have said of them, and their weight for it.
+
+    The first head learns from all rows, the others from those of a label: `kinds` are 0 for all, 1
+    and 2 for labels 1 and 0.
+    """
+    part = jnp.minimum(weight[0].sum() / FULL_ROUND, 1.0)
+    seen = _features(heads, x)
+    logits = _logits(heads, seen)
+    heads = heads._replace(log_weights=_credited(heads, logits, target, weight, part))
     share = weights(heads)
     keeps = _keeps() ** part
-    rich_keeps = keeps[jnp.array(RICH_MEMORIES)]
+    place, stands_for = _thinned(y, weight[0])
+    some = _features(heads, x[place])
+    some_rich = jnp.concatenate(some)
+    some_target = target[:, place]
+    some_weight = jnp.where(weight[:, place] > 0, stands_for, 0.0)
+    products = logistic_experts.products_of(some_rich, y[place], stands_for)
 
-    def solved(experts: Experts, features: Array, keeps: Array, share: Array) -> Experts:
-        blocks = _blocks(features.shape[1])
-        return logistic_experts.solve(experts, features, target, weight, keeps, share, blocks)
+    def solved(experts: Experts, seen: Seen, some: Array, places: slice, blocks: Blocks) -> Experts:
+        rows = SomeRows(some, some_target, some_weight)
+        lesson = Lesson(seen, logits[:, places], target, weight, rows)
+        kept = keeps[jnp.array(_memory_of()[places])]
+        present = products.first(len(some))
+        return logistic_experts.solve(
+            experts, lesson, kinds, present, kept, share[:, places], blocks
+        )
 
+    first, *_ = blocks = _blocks(heads)
     return heads._replace(
-        linear=solved(heads.linear, linear, keeps, share[:, :MEMORIES]),
-        rich=solved(heads.rich, rich, rich_keeps, share[:, MEMORIES:]),
+        linear=solved(heads.linear, seen[:1], some[0], slice(MEMORIES), (first,)),
+        rich=solved(heads.rich, seen, some_rich, slice(MEMORIES, None), blocks),
         clock=heads.clock + part,
     )
+
+
+def _thinned(y: PerRow, weight: PerRow) -> tuple[Array, Array]:
+    """At most PER_LABEL rows of each label, and how many rows each stands for."""
+    if len(y) <= 2 * PER_LABEL:
+        return jnp.arange(len(y)), weight
+    places, stands_for = [], []
+    for mask in (weight * y, weight * (1 - y)):
+        place, meant = nth_rows((mask > 0).astype(jnp.float32), PER_LABEL)
+        some = jnp.where(meant, mask[place], 0.0)
+        places.append(place)
+        stands_for.append(some * mask.sum() / jnp.maximum(some.sum(), 1e-9))
+    return jnp.concatenate(places), jnp.concatenate(stands_for)
 
 
 def _credited(
     heads: Heads,
     logits: Float[Array, "head expert row"],
-    target: Float[Array, "row head"],
-    weight: Float[Array, "row head"],
+    target: Float[Array, "head row"],
+    weight: Float[Array, "head row"],
     part: Float[Array, ""],
 ) -> Float[Array, "head expert"]:
     """Log weights after the log loss of fresh rows; a head that has learned nothing has no say."""
-    loss = softplus(logits) - target.T[:, None] * logits
-    rows = weight.sum(0)
+    loss = softplus(logits) - target[:, None] * logits
+    rows = weight.sum(1)
     scale = jnp.minimum(1.0, HEDGE_ROWS / jnp.maximum(rows, 1.0))
-    summed = jnp.einsum("nh,hkn->hk", weight, loss) * scale[:, None]
+    summed = jnp.einsum("hn,hkn->hk", weight, loss) * scale[:, None]
     moved = HEDGE_MEMORY**part * jnp.log(weights(heads)) - HEDGE_RATE * summed
     moved = moved - moved.max(1, keepdims=True)
-    learned = (rows > 0) & (heads.linear.seen > 0)
+    learned = (rows > 0) & (heads.linear.rows[:, -1] > 0)
     return jnp.where(learned[:, None], moved, heads.log_weights)
 
 

@@ -1,12 +1,15 @@
 """Logistic regressions that differ in what they remember, solved round by round.
 
-Expert k of a head keeps a share of the past each round. It solves, by Newton's chord steps,
+Expert k of a head keeps a share of the past each round. It takes a Newton step a round towards
 
     min over theta   present loss (exact) + past loss (a quadratic) + ridge,
 
-a shorter memory borrowing a few rows of the next longer one. A matrix and a vector remember the
-past, however long it is. All heads and memories on one feature map are solved together; a head's
-memories share the curvature of the present rows.
+a shorter memory borrowing a few rows of the next longer one. The past's slope at theta and its
+curvature are all that is remembered of it, however long it is.
+
+Curvature is shared: heads that learn from the rows of the same label, a `kind`, differ in it by
+little more than a factor, the mean of p (1 - p). So a kind and a memory have one matrix, the sum of
+squares and products of the rows' features, and an expert has a number.
 """
 
 from typing import NamedTuple
@@ -17,64 +20,81 @@ from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import positive
 
-__all__ = ["Experts", "logits", "new_experts", "nth_rows", "softplus", "solve"]
+__all__ = [
+    "LARGEST_LOGIT",
+    "Blocks",
+    "Experts",
+    "Lesson",
+    "Products",
+    "Seen",
+    "SomeRows",
+    "new_experts",
+    "nth_rows",
+    "products_of",
+    "softplus",
+    "solve",
+]
 
 BORROWED = 30.0  # rows of the next longer memory's past
 FIRST_RIDGE = 0.25  # times the mean square of a feature: prior logits of variance 4 a feature
 BIAS_RIDGE = 0.1
 SMALLEST_RIDGE, LARGEST_RIDGE = 0.1, 1e3
 DOUBT = 4.0  # coefficients' worth of belief in the first guess of a ridge
-STEPS = 2  # chord steps a round
-STEP_SIZES = (2.0, 1.0, 0.5, 0.25, 0.0625, 0.0)  # the best of these is taken
+STEP_SIZES = (2.0, 1.0, 0.4, 0.1, 0.0)  # the best of these is taken
 SMALLEST_BEND = 1e-3  # of a row's curvature p (1 - p)
-CURVATURE_ROWS = 1024  # of a task, evenly thinned: curvature and step size need no more
 LARGEST_LOGIT = 12.0
 MOST_ROWS = 1e6  # that an expert remembers: float32 could not tell more
+KINDS = 3  # of rows: all, those with label 1, those with label 0
 JITTER = 1e-6  # of the largest diagonal entry: keeps a matrix positive in float32
 
 Blocks = tuple[tuple[int, int], ...]
-PerExpert = Float[Array, "head memory width"]
+Seen = tuple[Float[Array, "_ row"], ...]  # the features of rows, some of them each
+PerExpert = Float[Array, "head memory"]
+Vectors = Float[Array, "head memory width"]
 PerRow = Float[Array, "head memory row"]
 
 
 class Experts(NamedTuple):
     """Logistic regressions on one feature map, for every head and memory."""
 
-    rows: Float[Array, "head memory"]  # remembered
-    curvature: Float[Array, "head memory width width"]  # past loss: theta' H theta / 2 - b' theta
-    slope: Float[Array, "head memory width"]  # b
-    theta: Float[Array, "head memory width"]
+    rows: PerExpert  # remembered
+    bend: PerExpert  # sum of p (1 - p) over them
+    products: Float[Array, "kind memory width width"]  # of the features of a kind's rows
+    mass: Float[Array, "kind memory"]  # how many rows these are
+    slope: Vectors  # of the past's loss, at theta
+    theta: Vectors
     ridge: Float[Array, "head width"]
-    size: Float[Array, "head width"]  # sums of squares of the features
-    seen: Float[Array, "head"]  # rows ever
 
 
-class Rows(NamedTuple):
-    """A task's rows as one map shows them, rows last where heads are an axis."""
+class Lesson(NamedTuple):
+    """A task's rows as one map shows them, and what each head should have said of them."""
 
-    features: Float[Array, "row width"]
+    seen: Seen
+    said: PerRow  # by the experts
     target: Float[Array, "head row"]
     weight: Float[Array, "head row"]
+    some: "SomeRows"
+
+
+class SomeRows(NamedTuple):
+    """Rows of a task that stand for all: enough for curvature and the size of steps."""
+
+    features: Float[Array, "width some"]
+    target: Float[Array, "head some"]
+    weight: Float[Array, "head some"]
 
 
 def new_experts(heads: int, memories: int, width: int) -> Experts:
     """Experts before any row: every logit is 0."""
     return Experts(
         rows=jnp.zeros((heads, memories)),
-        curvature=jnp.zeros((heads, memories, width, width)),
+        bend=jnp.zeros((heads, memories)),
+        products=jnp.zeros((KINDS, memories, width, width)),
+        mass=jnp.zeros((KINDS, memories)),
         slope=jnp.zeros((heads, memories, width)),
         theta=jnp.zeros((heads, memories, width)),
         ridge=jnp.zeros((heads, width)),
-        size=jnp.zeros((heads, width)),
-        seen=jnp.zeros(heads),
     )
-
-
-def logits(
-    experts: Experts, features: Float[Array, "row width"]
-) -> Float[Array, "head memory row"]:
-    """What every expert says of rows, within bounds."""
-    return jnp.clip(experts.theta @ features.T, -LARGEST_LOGIT, LARGEST_LOGIT)
 
 
 def softplus(z: Array) -> Array:
@@ -109,135 +129,133 @@ def nth_rows(real: Float[Array, "row"], most: int) -> tuple[Array, Array]:
     return compact[jnp.minimum(nth, len(real) - 1)], place < kept
 
 
+class Products(NamedTuple):
+    """Sums of squares and products of the features of rows, by kind."""
+
+    sums: Float[Array, "kind width width"]
+    mass: Float[Array, "kind"]
+
+    def first(self, width: int) -> "Products":
+        """Those of the first features alone."""
+        return self._replace(sums=self.sums[:, :width, :width])
+
+
+def products_of(
+    features: Float[Array, "width some"], y: Float[Array, "some"], weight: Float[Array, "some"]
+) -> Products:
+    """The products of weighted rows: of all, and of those of either label."""
+    by_label = [weight * y, weight * (1 - y)]
+    ones, zeros = ((features * weight) @ features.T for weight in by_label)
+    one, zero = (weight.sum() for weight in by_label)
+    return Products(jnp.stack([ones + zeros, ones, zeros]), jnp.stack([one + zero, one, zero]))
+
+
 def solve(
     experts: Experts,
-    features: Float[Array, "row width"],
-    target: Float[Array, "row head"],
-    weight: Float[Array, "row head"],
+    lesson: Lesson,
+    kinds: tuple[int, ...],
+    present: Products,
     keeps: Float[Array, "memory"],
-    share: Float[Array, "head memory"],
+    share: PerExpert,
     blocks: Blocks,
 ) -> Experts:
-    """A round of all experts on one map: forget, solve, remember.
+    """A round of all experts on one map: forget, step, remember.
 
-    `share` is the weight of each expert in its head; `blocks` are the features, the constant apart,
-    with a ridge of their own. A head without rows forgets nothing.
+    `kinds` are those of the heads; `share` is the weight of each expert in its head; `blocks` are
+    the features, the constant apart, with a ridge of their own. A head without rows forgets
+    nothing.
     """
-    rows = Rows(features=features, target=target.T, weight=weight.T)
-    mix = share / share.sum(1, keepdims=True)
-    count = weight.sum(0)
-    seen = experts.seen + count
-    size = experts.size + rows.weight @ features**2
-    ridge = _ridge(experts, size, seen, mix, blocks)
-    keeps = jnp.where(count[:, None] > 0, keeps, 1.0)
-    keeps = keeps * jnp.minimum(1.0, MOST_ROWS / jnp.maximum(experts.rows + count[:, None], 1.0))
-    remembered = keeps * experts.rows
-    borrowed = _borrowed(remembered) * keeps[:, None]
-    past = jnp.einsum("hkj,hjde->hkde", borrowed, experts.curvature)
-    pull = jnp.einsum("hkj,hjd->hkd", borrowed, experts.slope)
-    largest = (borrowed @ _diagonal(experts.curvature)).max(2)
-    diagonal = ridge[:, None] + JITTER * largest[:, :, None]
+    kind = jnp.array(kinds)
+    heads, memories = experts.rows.shape
+    count = lesson.weight.sum(1)[:, None]
+    kept = _kept(keeps, experts.rows, count)
+    kind_kept = _kept(keeps, experts.mass, present.mass[:, None])
+    past = experts._replace(
+        rows=kept * experts.rows,
+        bend=kept * experts.bend,
+        mass=kind_kept * experts.mass,
+        slope=kept[:, :, None] * experts.slope,
+    )
+    ridge = _ridge(experts, present, kind, share, blocks)
     # The first rows: begin at their base rate.
-    rate = ((rows.weight * rows.target).sum(1) + 0.5) / (count + 1.0)
-    begin = jnp.where(seen > count, experts.theta[:, :, 0].T, jnp.log(rate) - jnp.log1p(-rate)).T
-    theta = experts.theta.at[:, :, 0].set(begin)
-    few, place = _thinned(rows)
-    said = theta @ features.T
-    chance = jax.nn.sigmoid(said[:, :, place])
-    bend = jnp.einsum("hkn,hk->hn", jnp.maximum(chance * (1 - chance), SMALLEST_BEND), mix)
-    present = ((few.weight * bend)[:, None] * few.features.T) @ few.features
-    factor = positive.factors(past, present, diagonal)
-
-    def past_of(vector: PerExpert) -> PerExpert:
-        """The past's curvature times a vector."""
-        return jnp.einsum("hkde,hke->hkd", past, vector) + diagonal * vector
-
-    def chord(carry: tuple, _: None) -> tuple[tuple, None]:
-        """A step of each expert; what it says of rows, and the past's slope, move along."""
-        theta, said, slope = carry
-        gradient = _gradient(rows, said) + slope
-        step = positive.solutions(factor, gradient)
-        moves, bent = step @ features.T, past_of(step)
-        slopes, bends = (gradient * step).sum(2), (bent * step).sum(2)
-        size = _step_size(few, said[:, :, place], moves[:, :, place], slopes, bends)
-        by = size[:, :, None]
-        return (theta - by * step, said - by * moves, slope - by * bent), None
-
-    (theta, said, _), _ = jax.lax.scan(
-        chord, (theta, said, past_of(theta) - pull), None, length=STEPS
+    rate = ((lesson.weight * lesson.target).sum(1)[:, None] + 0.5) / (count + 1.0)
+    base = jnp.where(experts.rows > 0, 0.0, jnp.log(rate) - jnp.log1p(-rate))
+    theta = experts.theta.at[:, :, 0].add(base)
+    chance = jax.nn.sigmoid(lesson.said + base[:, :, None])
+    excess = (chance - lesson.target[:, None]) * lesson.weight[:, None]
+    slope = jnp.concatenate([excess @ part.T for part in lesson.seen], axis=2)
+    bend = jnp.einsum(
+        "hkn,hn->hk", jnp.maximum(chance * (1 - chance), SMALLEST_BEND), lesson.weight
     )
-    pulled = jnp.einsum("hde,hke->hkd", present, theta)
+    # What a kind's products are worth to an expert: those of the present, and of its past.
+    worth_now = bend / jnp.maximum(present.mass[kind], 1e-9)[:, None]
+    worth = kept * experts.bend / jnp.maximum(experts.mass[kind], 1e-9)
+    longer = _longer(past.rows)
+    part = jnp.where(longer > 0, jnp.minimum(1.0, BORROWED / jnp.maximum(longer, 1e-6)), 0.0)
+    borrowed = part * _longer(worth)
+    gradient = slope + past.slope + part[:, :, None] * _longer(past.slope) + ridge[:, None] * theta
+    away = theta - _longer(theta)
+
+    def newton(expert: Int[Array, ""]) -> tuple[Array, Array, Array, Array]:
+        """An expert's step, its gradient, and what the past's and the present's slope change."""
+        head, memory = expert // memories, expert % memories
+        own = kind[head]
+        mine = experts.products[own, memory]
+        next = experts.products[own, jnp.minimum(memory + 1, memories - 1)]
+        curvature = worth[head, memory] * mine + worth_now[head, memory] * present.sums[own]
+        matrix = curvature + borrowed[head, memory] * next
+        largest = jnp.diagonal(matrix).max()
+        matrix = matrix + jnp.diag(ridge[head] + JITTER * largest)
+        whole = gradient[head, memory] + borrowed[head, memory] * (next @ away[head, memory])
+        step = positive.solution(positive.factor(matrix), whole)
+        return step, whole, curvature @ step, worth_now[head, memory] * (present.sums[own] @ step)
+
+    solved = jax.lax.map(newton, jnp.arange(heads * memories))
+    step, whole, moved, moved_now = (one.reshape(theta.shape) for one in solved)
+    # H step = gradient: along a step, its slope is the bend of past and present together.
+    slopes, bends = (whole * step).sum(2), ((whole - moved_now) * step).sum(2)
+    by = _step_size(lesson.some, theta, step, slopes, bends)[:, :, None]
     return Experts(
-        rows=remembered + count[:, None],
-        curvature=keeps[:, :, None, None] * experts.curvature + present[:, None],
-        slope=keeps[:, :, None] * experts.slope + pulled - _gradient(rows, said),
-        theta=theta,
+        rows=past.rows + count,
+        bend=past.bend + bend,
+        products=kind_kept[:, :, None, None] * experts.products + present.sums[:, None],
+        mass=past.mass + present.mass[:, None],
+        slope=past.slope + slope - by * moved,
+        theta=theta - by * step,
         ridge=ridge,
-        size=size,
-        seen=seen,
     )
 
 
-def _diagonal(matrices: Float[Array, "head memory width width"]) -> PerExpert:
-    """The diagonals, without a look at all the rest."""
-    heads, memories, width, _ = matrices.shape
-    return matrices.reshape(heads, memories, -1)[:, :, :: width + 1]
+def _kept(keeps: Float[Array, "memory"], rows: Array, count: Array) -> Array:
+    """What is kept of the past: all where there is nothing new, less where it gets too long."""
+    kept = jnp.where(count > 0, keeps, 1.0)
+    return kept * jnp.minimum(1.0, MOST_ROWS / jnp.maximum(rows + count, 1.0))
 
 
-def _thinned(rows: Rows) -> tuple[Rows, Int[Array, "few"] | slice]:
-    """At most CURVATURE_ROWS rows of a task, each for as many as were left out; their places."""
-    if len(rows.features) <= CURVATURE_ROWS:
-        return rows, slice(None)
-    real = (rows.weight.sum(0) > 0).astype(jnp.float32)
-    place, meant = nth_rows(real, CURVATURE_ROWS)
-    weight = jnp.where(meant, rows.weight[:, place], 0.0)
-    stands_for = rows.weight.sum(1) / jnp.maximum(weight.sum(1), 1e-9)
-    few = Rows(rows.features[place], rows.target[:, place], weight * stands_for[:, None])
-    return few, place
-
-
-def _gradient(rows: Rows, said: PerRow) -> PerExpert:
-    """Of the present rows' loss, by what the experts say of them."""
-    excess = jax.nn.sigmoid(said) - rows.target[:, None]
-    return (excess * rows.weight[:, None]) @ rows.features
+def _longer(values: Array) -> Array:
+    """The same of the next longer memory; the last has none."""
+    return jnp.concatenate([values[:, 1:], jnp.zeros_like(values[:, :1])], axis=1)
 
 
 def _step_size(
-    few: Rows,
-    said: PerRow,
-    moves: PerRow,
-    slope: Float[Array, "head memory"],
-    bend: Float[Array, "head memory"],
-) -> Float[Array, "head memory"]:
-    """The best of STEP_SIZES: the loss of a few rows, with the slope of all and the past's bend."""
-    excess = jax.nn.sigmoid(said) - few.target[:, None]
-    beyond = slope - (excess * moves * few.weight[:, None]).sum(2)
+    some: SomeRows, theta: Vectors, step: Vectors, slope: PerExpert, bend: PerExpert
+) -> PerExpert:
+    """The best of STEP_SIZES: the loss of some rows, with the slope of all and the past's bend."""
+    said, moves = theta @ some.features, step @ some.features
+    target, weight = some.target[:, None], some.weight[:, None]
+    beyond = slope - ((jax.nn.sigmoid(said) - target) * moves * weight).sum(2)
     sizes = jnp.array(STEP_SIZES)[:, None, None]
-    moved = said - sizes[..., None] * moves
-    loss = ((softplus(moved) - few.target[:, None] * moved) * few.weight[:, None]).sum(3)
+    tried = said - sizes[..., None] * moves
+    loss = ((softplus(tried) - target * tried) * weight).sum(3)
     values = loss - sizes * beyond + 0.5 * sizes**2 * bend
     return jnp.array(STEP_SIZES)[jnp.argmin(values, axis=0)]
 
 
-def _borrowed(rows: Float[Array, "head memory"]) -> Float[Array, "head memory memory"]:
-    """How much of each memory's past a memory has: its own, and BORROWED rows of the next longer.
-
-    That one has borrowed likewise.
-    """
-    longer = rows[:, 1:]
-    part = jnp.where(longer > 0, jnp.minimum(1.0, BORROWED / jnp.maximum(longer, 1e-6)), 0.0)
-    memory = jnp.arange(rows.shape[1])
-    begin, end, between = memory[:, None, None], memory[:, None], memory[:-1]
-    on_the_way = (begin <= between) & (between < end)
-    chain = jnp.where(on_the_way, part[:, None, None], 1.0).prod(3)
-    return jnp.where(memory[:, None] <= memory, chain, 0.0)
-
-
 def _ridge(
     experts: Experts,
-    size: Float[Array, "head width"],
-    seen: Float[Array, "head"],
-    mix: Float[Array, "head memory"],
+    present: Products,
+    kind: Int[Array, "head"],
+    share: PerExpert,
     blocks: Blocks,
 ) -> Float[Array, "head width"]:
     """A ridge for each block of features, by the evidence (MacKay 1992, diagonal).
@@ -245,15 +263,20 @@ def _ridge(
     alpha = (doubt + sum_j gamma_j) / (doubt / alpha_0 + sum_j theta_j^2), gamma_j = H_jj / (H_jj +
     alpha): how many coefficients of the block the rows decide, by how large they are.
     """
-    columns = jnp.arange(size.shape[1])
+    mix = share / share.sum(1, keepdims=True)
+    squares = jnp.diagonal(experts.products, axis1=2, axis2=3)
+    everything = squares[:, -1] + jnp.diagonal(present.sums, axis1=1, axis2=2)
+    mass = experts.mass[:, -1] + present.mass
+    columns = jnp.arange(squares.shape[2])
     begin, end = jnp.array(blocks).T
     inside = ((begin <= columns[:, None]) & (columns[:, None] < end)).astype(jnp.float32)
-    diagonal = _diagonal(experts.curvature)
+    worth = experts.bend / jnp.maximum(experts.mass[kind], 1e-9)
+    diagonal = worth[:, :, None] * squares[kind]
     decided = jnp.einsum("hk,hkj->hj", mix, diagonal / (diagonal + experts.ridge[:, None] + 1e-9))
-    squares = jnp.einsum("hk,hkj->hj", mix, experts.theta**2)
-    guess = FIRST_RIDGE * jnp.maximum(size @ inside / jnp.maximum(seen, 1.0)[:, None], 1.0)
-    evidence = (DOUBT + decided @ inside) / (DOUBT / guess + squares @ inside)
+    large = jnp.einsum("hk,hkj->hj", mix, experts.theta**2)
+    guess = (everything @ inside / jnp.maximum(mass, 1.0)[:, None])[kind]
+    guess = FIRST_RIDGE * jnp.maximum(guess, 1.0)
+    evidence = (DOUBT + decided @ inside) / (DOUBT / guess + large @ inside)
     evidence = jnp.clip(evidence, SMALLEST_RIDGE, LARGEST_RIDGE)
-    solved_before = (experts.ridge[:, :1] > 0).astype(jnp.float32)
-    ridge = (solved_before * evidence + (1 - solved_before) * guess) @ inside.T
+    ridge = jnp.where(experts.ridge[:, :1] > 0, evidence, guess) @ inside.T
     return ridge.at[:, 0].set(BIAS_RIDGE)

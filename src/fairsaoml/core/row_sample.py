@@ -5,8 +5,7 @@ row in a hundred the newest 3,000 rows hold too few to tell a rate. `weights` gi
 than they have in the time that the other rows are from.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +14,11 @@ from jaxtyping import Array, Bool, Float, Int
 from fairsaoml.core.logistic_experts import nth_rows
 from fairsaoml.core.types import Batch
 
-__all__ = ["Ring", "RowSample", "add", "by_parts", "empty", "rows", "weights"]
+__all__ = ["Ring", "RowSample", "add", "empty", "rows", "weights"]
 
 CAPACITY, TASK_ROWS = 3072, 512  # rows in all, and at most of one task
 RARE_CAPACITY, RARE_TASK_ROWS = 1024, 128
 RARE = 0.08  # a group with no larger share of its attribute's rows, or half an equal one, is rare
-PART = 512  # rows that are looked at together; so many divide both capacities
 SHARE_MEMORY = 0.98  # of the groups' shares, a round
 
 
@@ -67,14 +65,6 @@ def rows(sample: RowSample) -> Ring:
     )
 
 
-def by_parts(function: Callable[..., Any], *columns: Array) -> Any:
-    """A function of all rows, of a part of them at a time: what it needs stays in the cache."""
-    parts = len(columns[0]) // PART
-    split = [column.reshape(parts, PART, *column.shape[1:]) for column in columns]
-    values = jax.lax.map(lambda part: function(*part), split)
-    return jax.tree.map(lambda value: value.reshape(len(columns[0]), *value.shape[2:]), values)
-
-
 def weights(sample: RowSample, recency: Float[Array, "slot"]) -> Float[Array, "slot"]:
     """How much each row counts, `recency` being how much it is still the present.
 
@@ -82,11 +72,10 @@ def weights(sample: RowSample, recency: Float[Array, "slot"]) -> Float[Array, "s
     """
     usual, rare = sample.usual, sample.rare
     oldest = jnp.where(usual.weight > 0, usual.born, jnp.inf).min()
-    weight = rows(sample).weight * recency
-    of_rare = weight[CAPACITY:]
+    of_usual, of_rare = jnp.split(rows(sample).weight * recency, [len(usual.y)])
     same_time = jnp.where(rare.born >= oldest, of_rare, 0.0).sum()
     scale = same_time / jnp.maximum(of_rare.sum(), 1e-9)
-    return weight.at[CAPACITY:].multiply(scale)
+    return jnp.concatenate([of_usual, of_rare * scale])
 
 
 def add(sample: RowSample, batch: Batch, clock: Float[Array, ""]) -> RowSample:

@@ -34,10 +34,10 @@ from fairsaoml.core.logistic_experts import softplus
 
 __all__ = ["Dual", "solve"]
 
-STAGES = (6.0, 18.0, SHARPNESS, SHARPNESS)  # sharpness of the decision, stage by stage
-ROUNDING = (0.3, 0.1, 0.03, 0.01)  # of |lambda| at zero, stage by stage
+STAGES = (6.0, 18.0, SHARPNESS)  # sharpness of the decision, stage by stage
+ROUNDING = (0.3, 0.1, 0.01)  # of |lambda| at zero, stage by stage
 NEWTON_STEPS = 4  # a stage
-STEP_SIZES = (1.0, 0.5, 0.25, 0.1, 0.02, 0.0)  # the best of these is taken
+STEP_SIZES = (1.0, 0.5, 0.2, 0.05, 0.0)  # the best of these is taken
 RIDGE, RIDGE_ROWS = 1e-3, 1000.0  # on multipliers; doubled for a group of so many rows
 LARGEST_MULTIPLIER = 30.0
 FEWEST_ROWS = 8.0  # effective rows without which a group is in no constraint
@@ -62,14 +62,14 @@ class Dual(NamedTuple):
 
     row: PerRow  # weights, summing to one
     accuracy: PerRow  # a
-    lean: Float[Array, "row rate"]  # w
-    centre: Float[Array, "row rate"]  # u
+    lean: Float[Array, "rate row"]  # w
+    centre: Float[Array, "rate row"]  # u
     width: PerRate  # d
     ridge: PerRate
 
     def distance(self, multiplier: PerRate, size: PerRate) -> PerRow:
         """a - sum lambda w + sum d |lambda| u."""
-        return self.accuracy - self.lean @ multiplier + self.centre @ (self.width * size)
+        return self.accuracy - multiplier @ self.lean + (self.width * size) @ self.centre
 
     def value(self, multiplier: PerRate, sharpness: Array, rounding: Array) -> Float[Array, ""]:
         """The dual, smoothed: what `minimised` minimises."""
@@ -83,12 +83,13 @@ class Dual(NamedTuple):
 
         def step(_: Any, multiplier: PerRate) -> PerRate:
             size, slope, bend = _size(multiplier, rounding)
-            lean = -self.lean + self.centre * (self.width * slope)
+            lean = -self.lean + self.centre * (self.width * slope)[:, None]
             chance = jax.nn.sigmoid(sharpness * self.distance(multiplier, size))
-            gradient = (self.row * chance) @ lean + self.ridge * multiplier
-            density = self.row * chance * (1 - chance) * sharpness
-            curvature = (lean * density[:, None]).T @ lean
-            corner = ((self.row * chance) @ self.centre) * self.width * bend
+            chosen = self.row * chance
+            gradient = lean @ chosen + self.ridge * multiplier
+            density = chosen * (1 - chance) * sharpness
+            curvature = (lean * density) @ lean.T
+            corner = (self.centre @ chosen) * self.width * bend
             curvature = curvature + jnp.diag(self.ridge + corner)
             jitter = 1e-4 * jnp.diagonal(curvature) + 1e-7
             move = positive.solution(positive.factor(curvature + jnp.diag(jitter)), gradient)
@@ -111,11 +112,11 @@ class Measured(NamedTuple):
     row: PerRow  # weights, summing to one
     rows: PerRate  # effective rows of each rate
     say: PerRate
-    modelled: Float[Array, "row rate"]  # U / P, by the heads
-    own: Float[Array, "row rate"]  # the same by the rows' own groups and labels
-    modelled_centre: Float[Array, "row rate"]
-    own_centre: Float[Array, "row rate"]
-    lifted: Float[Array, "row rate"]  # eta above its mean in the centre, times the centre
+    modelled: Float[Array, "rate row"]  # U / P, by the heads
+    own: Float[Array, "rate row"]  # the same by the rows' own groups and labels
+    modelled_centre: Float[Array, "rate row"]
+    own_centre: Float[Array, "rate row"]
+    lifted: Float[Array, "rate row"]  # eta above its mean in the centre, times the centre
     spread: PerRate  # of eta in the centre
 
 
@@ -127,7 +128,7 @@ def solve(
     decision: str | float,
     weight: PerRow,
     chance: PerRow,
-    joint: Float[Array, "row rate"],
+    joint: Float[Array, "rate row"],
     y: PerRow,
     group: Int[Array, "row attribute"],
     kept: Float[Array, ""],
@@ -157,13 +158,14 @@ def _threshold(rule: Rule, decision: str | float) -> Float[Array, ""]:
 
 
 def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Array) -> Measured:
-    share = row @ own
-    rows = share**2 / jnp.maximum(row**2 @ own, 1e-12)
+    share = own @ row
+    rows = share**2 / jnp.maximum(own @ row**2, 1e-12)
     say = normalised(layout, jnp.where(rows >= FEWEST_ROWS, rows / (rows + SAY_ROWS), 0.0))
-    modelled = joint / jnp.maximum(row @ joint, 1e-6)
-    own = own / jnp.maximum(share, 1e-9)
-    centre = (modelled * say) @ layout.same_block
-    above = chance[:, None] - (row * chance) @ centre
+    modelled = joint / jnp.maximum(joint @ row, 1e-6)[:, None]
+    own = own / jnp.maximum(share, 1e-9)[:, None]
+    in_centre = layout.same_block * say
+    centre = in_centre @ modelled
+    above = chance - (centre @ (row * chance))[:, None]
     return Measured(
         row=row,
         rows=rows,
@@ -171,22 +173,22 @@ def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Ar
         modelled=modelled,
         own=own,
         modelled_centre=centre,
-        own_centre=(own * say) @ layout.same_block,
+        own_centre=in_centre @ own,
         lifted=above * centre,
-        spread=jnp.sqrt(row @ (above**2 * centre)) + 1e-3,
+        spread=jnp.sqrt((above**2 * centre) @ row) + 1e-3,
     )
 
 
 def _correction(layout: Layout, sample: Measured, chosen: PerRow) -> tuple[PerRate, PerRate]:
     """Measured less modelled relative gap of soft decisions, shrunk; and the modelled one."""
-    centre = jnp.maximum(chosen @ sample.modelled_centre, 1e-3)
-    own_centre = jnp.maximum(chosen @ sample.own_centre, 1e-3)
-    rate = jnp.clip(chosen @ sample.own, SMALLEST_RATE, 1 - SMALLEST_RATE)
+    centre = jnp.maximum(sample.modelled_centre @ chosen, 1e-3)
+    own_centre = jnp.maximum(sample.own_centre @ chosen, 1e-3)
+    rate = jnp.clip(sample.own @ chosen, SMALLEST_RATE, 1 - SMALLEST_RATE)
     binomial = rate * (1 - rate) / jnp.maximum(sample.rows, 1.0)
     noise = gap_variance(layout, binomial, sample.say) / jnp.maximum(own_centre, 0.02) ** 2
     trust = GAP_SCALE**2 / (GAP_SCALE**2 + noise)
-    modelled = (chosen @ sample.modelled) / centre - 1
-    measured = (chosen @ sample.own) / own_centre - 1
+    modelled = (sample.modelled @ chosen) / centre - 1
+    measured = (sample.own @ chosen) / own_centre - 1
     correction = trust * (measured - modelled)
     return jnp.clip(correction, -LARGEST_CORRECTION, LARGEST_CORRECTION), modelled
 
@@ -198,7 +200,7 @@ def _slope(sample: Measured, chosen: PerRow, correction: PerRate) -> PerRate:
     the same for every rule, deciding positively for nobody would be all that is left where
     corrections contradict each other.
     """
-    lift = (chosen @ sample.lifted) / jnp.maximum(chosen @ sample.modelled_centre, 1e-3)
+    lift = (sample.lifted @ chosen) / jnp.maximum(sample.modelled_centre @ chosen, 1e-3)
     return correction / jnp.maximum(lift, SMALLEST_LIFT * sample.spread)
 
 
@@ -217,7 +219,7 @@ def _multipliers(
     active = several(layout, sample.say > 0).astype(jnp.float32)
     accuracy = (chance - rule.threshold) / rule.spread
     lean = sample.modelled - sample.modelled_centre
-    scale = active / (jnp.sqrt(row @ lean**2) + 1e-3)
+    scale = active / (jnp.sqrt(lean**2 @ row) + 1e-3)
     decided = jax.nn.sigmoid(SHARPNESS * margins(rule, chance, joint, 0.0))
     width = _aim(layout, rule, sample, row * decided, ratio)
     ridge = RIDGE * (1 + RIDGE_ROWS / jnp.maximum(sample.rows, 1.0))
@@ -226,8 +228,8 @@ def _multipliers(
         return Dual(
             row=row,
             accuracy=accuracy,
-            lean=on * scale * (lean + slope * sample.lifted),
-            centre=on * scale * sample.modelled_centre,
+            lean=(on * scale)[:, None] * (lean + slope[:, None] * sample.lifted),
+            centre=(on * scale)[:, None] * sample.modelled_centre,
             width=width,
             ridge=ridge,
         )
@@ -260,8 +262,8 @@ def _multipliers(
     net = multiplier * scale
     tilt = -sample.say * (layout.same_block @ (net * slope))
     pulled = sample.say * (layout.same_block @ (net + width * jnp.abs(net)))
-    middle = (row * chance) @ sample.modelled_centre
-    mass = jnp.maximum(row @ joint, 1e-6)
+    middle = sample.modelled_centre @ (row * chance)
+    mass = jnp.maximum(joint @ row, 1e-6)
     chosen = row * jax.nn.sigmoid(SHARPNESS * distances[chosen_prefix])
     corrected, modelled = _correction(layout, sample, chosen)
     return rule._replace(
@@ -269,7 +271,7 @@ def _multipliers(
         coefficient=(pulled - net - tilt * middle) / mass,
         tilt=tilt / mass,
         expected_gap=active * jnp.clip(corrected + modelled, -1.0, 1.0),
-        expected_rate=jnp.clip(chosen @ sample.own, 0.01, 0.99),
+        expected_rate=jnp.clip(sample.own @ chosen, 0.01, 0.99),
         say=sample.say,
         solved=jnp.ones((), bool),
     )
@@ -282,8 +284,8 @@ def _aim(layout: Layout, rule: Rule, sample: Measured, chosen: PerRow, ratio: fl
     """
     asked = (1 - ratio) / (1 + ratio)
     rows = SHOWN_ROUNDS * rule.fresh_rows / jnp.maximum(rule.fresh_rounds, 1e-9)
-    rate = jnp.clip(chosen @ sample.own, SMALLEST_RATE, 1 - SMALLEST_RATE)
-    centre = jnp.maximum(chosen @ sample.own_centre, SMALLEST_RATE)
+    rate = jnp.clip(sample.own @ chosen, SMALLEST_RATE, 1 - SMALLEST_RATE)
+    centre = jnp.maximum(sample.own_centre @ chosen, SMALLEST_RATE)
     variance = gap_variance(layout, rate * (1 - rate) / jnp.maximum(rows, 1.0), sample.say)
     error = jnp.sqrt(variance) / centre
     inside = SAFETY * error / (1 + (error / (SEEN * max(asked, 1e-6))) ** 4)

@@ -14,7 +14,6 @@ A round:
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
@@ -36,7 +35,8 @@ __all__ = ["DecoupledConfig", "State", "decoupled"]
 CERTAIN = 1e-6  # probabilities are kept this far from 0 and 1
 
 PerRow = Float[Array, "row"]
-PerRate = Float[Array, "row rate"]
+PerRate = Float[Array, "rate row"]
+PerHead = Float[Array, "head row"]
 Rows = Float[Array, "row feature"]
 Groups = Int[Array, "row attribute"] | None
 
@@ -85,19 +85,20 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         )
 
     def chances_of(heads: Heads, x: Rows, group: Groups) -> tuple[PerRow, PerRate]:
-        return chances(layout, levels, heads, x, group if config.aware else None)
+        said = heads_.probabilities(heads, x)
+        return chances(layout, levels, said, group if config.aware else None)
 
     def margins(state: State, x: Rows, group: Groups = None) -> PerRow:
         return fair_rule.margins(state.rule, *chances_of(state.heads, x, group), fair_rule.lots(x))
 
     def plain_margins(state: State, x: Rows) -> PerRow:
-        return heads_.probabilities(state.heads, x)[:, 0] - state.rule.threshold
+        return heads_.probabilities(state.heads, x)[0] - state.rule.threshold
 
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
         chance, joint = chances_of(state.heads, x, group)
         rule = state.rule
         added = fair_rule.added_by_rate(rule, chance, joint, fair_rule.lots(x))
-        moved = -rule.spread * by_constraint(problem, layout, added.T)
+        moved = -rule.spread * by_constraint(problem, layout, added)
         return Explanation(
             probability=chance,
             plain_threshold=rule.threshold,
@@ -108,10 +109,11 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
 
     def learn(state: State, batch: Batch) -> State:
         target, weight = lessons(levels, batch)
-        heads = heads_.learn(state.heads, batch.x, target, weight, batch.weight.sum())
+        kinds = (0, *(2 - head.label for head in group_heads(levels)))
+        heads = heads_.learn(state.heads, batch.x, batch.y, target, weight, kinds)
         sample = row_sample.add(state.sample, batch, state.heads.clock)
         rows = row_sample.rows(sample)
-        chance, joint = row_sample.by_parts(partial(chances_of, heads), rows.x, rows.group)
+        chance, joint = chances_of(heads, rows.x, rows.group)
         rule = rule_solver.solve(
             layout,
             state.rule,
@@ -150,7 +152,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
 
     method = Method(
         init=init,
-        logits=lambda state, x: logit(heads_.probabilities(state.heads, x)[:, 0]),
+        logits=lambda state, x: logit(heads_.probabilities(state.heads, x)[0]),
         adapt=None,
         step=step,
         dual=lambda state: by_constraint(problem, layout, jnp.abs(state.rule.multiplier)),
@@ -193,18 +195,17 @@ def lessons(levels: list[int], batch: Batch) -> tuple[Array, Array]:
         counted = (code < levels[head.attribute]) & (batch.y == head.label)
         targets.append((code == head.level).astype(jnp.float32))
         weights.append(jnp.where(counted, batch.weight, 0.0))
-    return jnp.stack(targets, axis=1), jnp.stack(weights, axis=1)
+    return jnp.stack(targets), jnp.stack(weights)
 
 
 def chances(
-    layout: Layout, levels: list[int], heads: Heads, x: Rows, group: Groups
+    layout: Layout, levels: list[int], said: PerHead, group: Groups
 ) -> tuple[PerRow, PerRate]:
     """P(y=1 | x), and P(s=g, label | x) of every rate; where the group is given, s is known."""
-    columns = heads_.probabilities(heads, x)
-    positive = columns[:, 0]
+    positive = said[0]
     given: dict[tuple[int, int], list[Array]] = {}
     for place, head in enumerate(group_heads(levels), 1):
-        given.setdefault((head.attribute, head.label), []).append(columns[:, place])
+        given.setdefault((head.attribute, head.label), []).append(said[place])
     for (attribute, label), parts in given.items():
         whole = [1 - parts[0], parts[0]] if levels[attribute] == 2 else parts
         total = sum(whole[1:], whole[0]) + CERTAIN
@@ -224,7 +225,7 @@ def chances(
         return {1: with_one, 0: with_zero, None: with_one + with_zero}[rate.label]
 
     rates = [joint(rate) for rate in layout.rates]
-    return positive, jnp.stack(rates, axis=1) if rates else jnp.zeros((len(x), 0))
+    return positive, jnp.stack(rates) if rates else jnp.zeros((0, len(positive)))
 
 
 def by_constraint(

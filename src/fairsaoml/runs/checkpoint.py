@@ -42,9 +42,10 @@ __all__ = [
     "structured",
 ]
 
-CHECKPOINT_SCHEMA = 4
+CHECKPOINT_SCHEMA = 5
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
+TYPICAL_BEND = np.float32(0.2)  # p (1 - p)
 DAMAGED = (OSError, ValueError, KeyError, TypeError)  # what reading a damaged file raises
 
 Manifest = dict[str, Any]
@@ -94,11 +95,41 @@ def _tilted(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
     return manifest, {**flat, **arrays}
 
 
+def _shared_curvature(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
+    """Schema 4 to 5: the default learner's heads share the curvature of past rows, by label.
+
+    Every head had a matrix of its own, and the past's slope was kept at 0 instead of at theta. The
+    first head's matrix serves all: decisions are as they were, and what is approximate in it is
+    forgotten like the past that it is about.
+    """
+    end = ".heads.log_weights"
+    moved = dict(arrays)
+    for learned in [name.removesuffix(end) for name in arrays if name.endswith(end)]:
+        for experts in (f"{learned}.heads.linear", f"{learned}.heads.rich"):
+            if f"{experts}.curvature" not in moved:
+                continue  # not the default learner's
+            curvature, rows = moved.pop(f"{experts}.curvature"), moved[f"{experts}.rows"]
+            theta, slope = moved[f"{experts}.theta"], moved[f"{experts}.slope"]
+            every = rows[..., :1, :]
+            ones = rows[..., 1:2, :] if rows.shape[-2] > 1 else every / 2
+            mass = np.concatenate([every, ones, every - ones], axis=-2)
+            share = mass / np.maximum(every, 1e-9)
+            first = curvature[..., :1, :, :, :] / TYPICAL_BEND
+            moved |= {
+                f"{experts}.bend": TYPICAL_BEND * rows,
+                f"{experts}.mass": mass,
+                f"{experts}.products": np.float32(share[..., None, None] * first),
+                f"{experts}.slope": np.einsum("...de,...e->...d", curvature, theta) - slope,
+            }
+    return manifest, moved
+
+
 # From each older schema to the one after it. All have `schema`, `round`, `file` and `sha256`.
 MIGRATIONS: dict[int, Migration] = {
     1: lambda manifest, arrays: (manifest, arrays),  # had no checksum of the manifest itself
     2: _wrapped,
     3: _tilted,
+    4: _shared_curvature,
 }
 
 
