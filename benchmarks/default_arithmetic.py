@@ -67,19 +67,19 @@ def arithmetic(rows: int, features: int) -> Callable[[], None]:
     lean = made(random, RATES, sample)
     newton = len(rule_solver.STAGES) * rule_solver.NEWTON_STEPS
     linear = 1 + features
-    columns = {count: made(random, linear, count) for count in (rows, sample, some)}
+    columns = [made(random, linear, count) for count in (rows, sample, some)]
     maps = [(linear, heads.MEMORIES), (linear + added, len(heads.RICH_MEMORIES))]
-    seen = {count: [of, made(random, linear + added, count)] for count, of in columns.items()}
+    seen = [(of, made(random, linear + added, of.shape[1])) for of in columns]
     experts = [made(random, HEADS * memories, width) for width, memories in maps]
     matrices = [np.eye(width, dtype=np.float32) for width, _ in maps]
 
     def all_of_it() -> None:
-        for of in columns.values():  # the rich map
+        for of in columns:  # the rich map
             directions @ of[1:]
-        half = seen[some][1][:, : some // 2]
+        half = seen[-1][1][:, : some // 2]
         for _ in range(2):  # curvature, by label
             half @ half.T
-        for theta, matrix, mine, old, few in zip(experts, matrices, *seen.values(), strict=True):
+        for theta, matrix, mine, old, few in zip(experts, matrices, *seen, strict=True):
             theta @ old
             said = theta @ mine
             said @ mine.T  # the gradient
