@@ -250,7 +250,8 @@ def feedback(
     gain = jnp.where(several(layout, present), variance / (variance + noise), 0.0)
     surprise = rate / centre - 1 - rule.expected_gap - bias
     limit = SURPRISE * jnp.sqrt(variance + noise)
-    filtered = rule._replace(
-        bias=bias + gain * jnp.clip(surprise, -limit, limit), variance=variance * (1 - gain)
+    bias = bias + gain * jnp.clip(surprise, -limit, limit)
+    return rule._replace(
+        bias=jnp.where(rule.solved, bias, rule.bias),
+        variance=jnp.where(rule.solved, variance * (1 - gain), rule.variance),
     )
-    return jax.tree.map(lambda new, old: jnp.where(rule.solved, new, old), filtered, rule)

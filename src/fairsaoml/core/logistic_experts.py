@@ -176,11 +176,11 @@ def solve(
         mass=kind_kept * experts.mass,
         slope=kept[:, :, None] * experts.slope,
     )
-    ridge = _ridge(experts, present, kind, share, blocks)
+    ridge = _ridge(experts, present, kinds, share, blocks)
     # The first rows: begin at their base rate.
     rate = ((lesson.weight * lesson.target).sum(1)[:, None] + 0.5) / (count + 1.0)
     base = jnp.where(experts.rows > 0, 0.0, jnp.log(rate) - jnp.log1p(-rate))
-    theta = experts.theta.at[:, :, 0].add(base)
+    theta = experts.theta + base[:, :, None] * _is_constant(experts.theta.shape[2])
     chance = jax.nn.sigmoid(lesson.said + base[:, :, None])
     excess = (chance - lesson.target[:, None]) * lesson.weight[:, None]
     slope = jnp.concatenate([excess @ part.T for part in lesson.seen], axis=2)
@@ -188,15 +188,15 @@ def solve(
         "hkn,hn->hk", jnp.maximum(chance * (1 - chance), SMALLEST_BEND), lesson.weight
     )
     # What a kind's products are worth to an expert: those of the present, and of its past.
-    worth_now = bend / jnp.maximum(present.mass[kind], 1e-9)[:, None]
-    worth = kept * experts.bend / jnp.maximum(experts.mass[kind], 1e-9)
+    worth_now = bend / jnp.maximum(_of_kind(present.mass, kinds), 1e-9)[:, None]
+    worth = kept * experts.bend / jnp.maximum(_of_kind(experts.mass, kinds), 1e-9)
     longer = _longer(past.rows)
     part = jnp.where(longer > 0, jnp.minimum(1.0, BORROWED / jnp.maximum(longer, 1e-6)), 0.0)
     borrowed = part * _longer(worth)
     gradient = slope + past.slope + part[:, :, None] * _longer(past.slope) + ridge[:, None] * theta
     away = theta - _longer(theta)
 
-    def newton(expert: Int[Array, ""]) -> tuple[Array, Array, Array, Array]:
+    def newton(expert: Int[Array, ""]) -> Float[Array, "4 width"]:
         """An expert's step, its gradient, and what the past's and the present's slope change."""
         head, memory = expert // memories, expert % memories
         own = kind[head]
@@ -204,14 +204,14 @@ def solve(
         next = experts.products[own, jnp.minimum(memory + 1, memories - 1)]
         curvature = worth[head, memory] * mine + worth_now[head, memory] * present.sums[own]
         matrix = curvature + borrowed[head, memory] * next
-        largest = jnp.diagonal(matrix).max()
-        matrix = matrix + jnp.diag(ridge[head] + JITTER * largest)
+        matrix = matrix + jnp.diag(ridge[head] + JITTER * matrix.max())
         whole = gradient[head, memory] + borrowed[head, memory] * (next @ away[head, memory])
         step = positive.solution(positive.factor(matrix), whole)
-        return step, whole, curvature @ step, worth_now[head, memory] * (present.sums[own] @ step)
+        moved_now = worth_now[head, memory] * (present.sums[own] @ step)
+        return jnp.stack([step, whole, curvature @ step, moved_now])
 
     solved = jax.lax.map(newton, jnp.arange(heads * memories))
-    step, whole, moved, moved_now = (one.reshape(theta.shape) for one in solved)
+    step, whole, moved, moved_now = (solved[:, one].reshape(theta.shape) for one in range(4))
     # H step = gradient: along a step, its slope is the bend of past and present together.
     slopes, bends = (whole * step).sum(2), ((whole - moved_now) * step).sum(2)
     by = _step_size(lesson.some, theta, step, slopes, bends)[:, :, None]
@@ -237,6 +237,22 @@ def _longer(values: Array) -> Array:
     return jnp.concatenate([values[:, 1:], jnp.zeros_like(values[:, :1])], axis=1)
 
 
+def _is_constant(width: int) -> Float[Array, "width"]:
+    """1 for the first feature, which is 1 in every row."""
+    return (jnp.arange(width) == 0).astype(jnp.float32)
+
+
+def _diagonal(matrices: Float[Array, "*of width width"]) -> Float[Array, "*of width"]:
+    """The diagonals, without a look at all the rest."""
+    width = matrices.shape[-1]
+    return matrices.reshape(*matrices.shape[:-2], -1)[..., :: width + 1]
+
+
+def _of_kind(values: Float[Array, "kind *of"], kinds: tuple[int, ...]) -> Float[Array, "head *of"]:
+    """What heads have of their kind."""
+    return values if kinds == tuple(range(KINDS)) else values[jnp.array(kinds)]
+
+
 def _step_size(
     some: SomeRows, theta: Vectors, step: Vectors, slope: PerExpert, bend: PerExpert
 ) -> PerExpert:
@@ -254,7 +270,7 @@ def _step_size(
 def _ridge(
     experts: Experts,
     present: Products,
-    kind: Int[Array, "head"],
+    kinds: tuple[int, ...],
     share: PerExpert,
     blocks: Blocks,
 ) -> Float[Array, "head width"]:
@@ -264,19 +280,19 @@ def _ridge(
     alpha): how many coefficients of the block the rows decide, by how large they are.
     """
     mix = share / share.sum(1, keepdims=True)
-    squares = jnp.diagonal(experts.products, axis1=2, axis2=3)
-    everything = squares[:, -1] + jnp.diagonal(present.sums, axis1=1, axis2=2)
+    squares = _diagonal(experts.products)
+    everything = squares[:, -1] + _diagonal(present.sums)
     mass = experts.mass[:, -1] + present.mass
     columns = jnp.arange(squares.shape[2])
     begin, end = jnp.array(blocks).T
     inside = ((begin <= columns[:, None]) & (columns[:, None] < end)).astype(jnp.float32)
-    worth = experts.bend / jnp.maximum(experts.mass[kind], 1e-9)
-    diagonal = worth[:, :, None] * squares[kind]
+    worth = experts.bend / jnp.maximum(_of_kind(experts.mass, kinds), 1e-9)
+    diagonal = worth[:, :, None] * _of_kind(squares, kinds)
     decided = jnp.einsum("hk,hkj->hj", mix, diagonal / (diagonal + experts.ridge[:, None] + 1e-9))
     large = jnp.einsum("hk,hkj->hj", mix, experts.theta**2)
-    guess = (everything @ inside / jnp.maximum(mass, 1.0)[:, None])[kind]
-    guess = FIRST_RIDGE * jnp.maximum(guess, 1.0)
+    mean = _of_kind(everything @ inside / jnp.maximum(mass, 1.0)[:, None], kinds)
+    guess = FIRST_RIDGE * jnp.maximum(mean, 1.0)
     evidence = (DOUBT + decided @ inside) / (DOUBT / guess + large @ inside)
     evidence = jnp.clip(evidence, SMALLEST_RIDGE, LARGEST_RIDGE)
     ridge = jnp.where(experts.ridge[:, :1] > 0, evidence, guess) @ inside.T
-    return ridge.at[:, 0].set(BIAS_RIDGE)
+    return jnp.where(_is_constant(squares.shape[2]) > 0, BIAS_RIDGE, ridge)

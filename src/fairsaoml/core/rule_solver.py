@@ -142,12 +142,9 @@ def solve(
     threshold = _threshold(rule, decision)
     spread = jnp.sqrt(row @ (chance - threshold) ** 2) + 1e-3
     decided_by = rule._replace(threshold=threshold, spread=spread, kept=kept)
-    solved = (
-        _multipliers(layout, decided_by, ratio, decision, row, chance, joint, y, group)
-        if layout.rates
-        else decided_by
-    )
-    return jax.tree.map(lambda new, old: jnp.where(weight.sum() > 0, new, old), solved, rule)
+    if not layout.rates:
+        return decided_by
+    return _multipliers(layout, decided_by, ratio, decision, row, chance, joint, y, group)
 
 
 def _threshold(rule: Rule, decision: str | float) -> Float[Array, ""]:
