@@ -131,10 +131,11 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     def step(
         key: Key, round: Int[Array, ""], state: State, batch: Batch, deployed: Deployed
     ) -> Update:
+        # A map that is just set decides nothing yet. Set first, rows are looked at only once.
+        state = state._replace(heads=heads_.set_map(state.heads, round, batch.x, batch.weight))
         decided = (margins(state, batch.x, batch.group) > 0).astype(jnp.float32)
         rule = fair_rule.feedback(layout, state.rule, decided, batch.y, batch.group, batch.weight)
-        heads = heads_.set_map(state.heads, round, batch.x, batch.weight)
-        learned = learn(state._replace(heads=heads, rule=rule), batch)
+        learned = learn(state._replace(rule=rule), batch)
         memories: Bool[Array, level] = jnp.ones(heads_.MEMORIES, bool)
         return Update(
             learned=learned,
