@@ -16,7 +16,7 @@ from fairsaoml.evaluate.metrics import UNSEEN
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.files import make_folder, open_regular, replacing
 
-__all__ = ["PARTS", "PREDICTIONS", "Predictions"]
+__all__ = ["PARTS", "PREDICTIONS", "Predictions", "read_parquet"]
 
 PREDICTIONS, PARTS = "predictions.parquet", ".predictions"
 
@@ -63,10 +63,10 @@ class Predictions:
         if not self._asked:
             return
         parts = sorted(self._parts.glob("*.parquet"))
-        before = _read(self._file) if self._file.exists() else None
+        before = read_parquet(self._file) if self._file.exists() else None
         # A run killed below has the complete file, but no longer all parts.
         done = 0 if before is None else pc.max(before["round"]).as_py()
-        new = [_read(part) for part in parts if int(part.stem) > done]
+        new = [read_parquet(part) for part in parts if int(part.stem) > done]
         if new:
             self._write([before, *new] if before is not None else new)
         for part in parts:
@@ -77,7 +77,7 @@ class Predictions:
         """Remove what was written after a round."""
         if self._asked:
             self._parts.rmdir()
-            whole = _read(self._file)
+            whole = read_parquet(self._file)
             self._write([whole.filter(pc.less_equal(whole["round"], after))])
 
     def _write(self, tables: Sequence[pa.Table]) -> None:
@@ -89,6 +89,7 @@ class Predictions:
                 writer.write_table(table)
 
 
-def _read(path: Path) -> pa.Table:
+def read_parquet(path: Path) -> pa.Table:
+    """Return the table in a file of ours; a link or a pipe in its place is refused."""
     with open(open_regular(path), "rb") as file:
         return pq.read_table(file)

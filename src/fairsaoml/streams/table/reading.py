@@ -60,6 +60,8 @@ class Source:
 
 def open_source(source: Any) -> Source:
     """The pass over a path, a dataframe, a list, an iterator, or a function giving an iterator."""
+    if isinstance(source, Source):
+        return source
     if isinstance(source, (str, os.PathLike)):
         return _of_file(Path(source))
     if isinstance(source, (list, tuple)) and source:
@@ -82,15 +84,17 @@ def open_source(source: Any) -> Source:
     )
 
 
-def read_table(source: Any, columns: Sequence[str] | None = None) -> Any:
+def read_table(source: Any, columns: Iterable[str] | None = None, where: str = "the table") -> Any:
     """All rows of a file or dataframe as one Arrow table; CSV columns are text.
+
+    `columns`: those to read, by default all; `where`: what the table is called in an error.
 
     >>> read_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), ["a"]).to_pydict()
     {'a': [1, 2]}
     """
     opened = open_source(source)
     wanted = opened.columns if columns is None else tuple(columns)
-    need(wanted, opened.columns)
+    need(wanted, opened.columns, where)
     return join(
         [*opened.batches(wanted)]
         or [pa.table({name: pa.array([], pa.string()) for name in wanted})]

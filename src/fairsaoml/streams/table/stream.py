@@ -15,7 +15,7 @@ A file is read twice for a run, block by block: once to look through it (`survey
 tasks. It is held as a whole only when it must be sorted.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -134,7 +134,7 @@ def stream_from_table(
         again = timed(surveyed.source.batches(roles.columns), clock)
         return encoded_tasks(cut(again, cutting.numbering(clock)), fitted, domain, clock)
 
-    first_task = next(encoded_tasks(iter([first]), fitted))
+    first_task = next(encoded_tasks([first], fitted))
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
@@ -205,7 +205,7 @@ def encode_groups(encoder: Mapping[str, Any], frame: Any) -> np.ndarray:
 
 
 def encoded_tasks(
-    task_rows: Iterator[TaskRows],
+    task_rows: Iterable[TaskRows],
     encoder: Encoder,
     domain: str | None = None,
     clock: Clock | None = None,
