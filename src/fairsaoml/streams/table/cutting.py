@@ -131,15 +131,25 @@ class ByPlace:
 
 
 class ByTime:
-    """A new task with every window of the calendar in which there are rows."""
+    """A new task with every window of the calendar in which there are rows.
 
-    def __init__(self, every: Every, clock: Clock) -> None:
+    The windows are counted from that of the first row, or from `origin`, in seconds, in a column
+    of so many numbers `per_second`.
+    """
+
+    def __init__(
+        self,
+        every: Every,
+        clock: Clock,
+        origin: float | None = None,
+        per_second: float | None = None,
+    ) -> None:
         self.every, self.clock = every, clock
-        self.origin: float | None = None
+        self.origin, self.per_second = origin, per_second
 
     def __call__(self, rows: TimedRows) -> np.ndarray:
         assert rows.seconds is not None  # the caller asks for `every` only where there is a time
-        if self.origin is None:
+        if self.origin is None or self.per_second is None:
             self.per_second = self.clock.per_second(float(rows.seconds[0]))
             self.origin = float(rows.seconds[0]) / self.per_second
         return self.every.windows(rows.seconds / self.per_second, self.origin)
@@ -215,7 +225,7 @@ class Cut:
             return None
         if self.tasks is not None and self.length is not None:
             return self.length // self.tasks
-        return self.rows or TASK_ROWS
+        return self.rows
 
     def count(self, windows: int | None) -> int | None:
         """The number of tasks, given the number of calendar windows that have rows."""
@@ -231,11 +241,8 @@ def continued_cut(
 
     A table that was cut into so many tasks goes on with as many rows a task.
     """
-    rows = cutting.rows
-    if cutting.tasks is not None and cutting.length is not None:
-        rows = cutting.length // cutting.tasks
     return {
-        "rows": rows,
+        "rows": cutting.first_rows(),
         "every": None if cutting.every is None else f"{cutting.every.count}{cutting.every.unit}",
         "time": None if clock is None else clock.column,
         "format": None if clock is None else clock.format,
@@ -258,23 +265,20 @@ def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any
     >>> [task.table["a"].to_pylist() for task in tasks], rest["a"].to_pylist()
     ([[1, 2], [3, 4]], [5])
     """
-    numbers = np.arange(table.num_rows) // (how["rows"] or TASK_ROWS)
-    if how.get("time") is not None and table.num_rows:
+    if not table.num_rows:
+        return [], table
+    numbering: Numbering = ByPlace.rows(how["rows"] or TASK_ROWS)
+    seconds = None
+    if how.get("time") is not None:
         clock = Clock(column=how["time"], format=how["format"])
         seconds = clock.seconds(table)
         order = np.argsort(seconds, kind="stable")
         table, seconds = table.take(order), seconds[order]
         if how["every"] is not None:
-            every = Every.parse(how["every"])
-            numbers = every.windows(seconds / how["per_second"], how["origin"])
-    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), table.num_rows]
-    if how["every"] is None and table.num_rows and table.num_rows % (how["rows"] or TASK_ROWS) == 0:
-        edges.append(table.num_rows)  # the last task is full as well
-    tasks = [
-        TaskRows(table.slice(low, high - low), int(numbers[low]))
-        for low, high in pairwise(edges[:-1])
-    ]
-    return tasks, table.slice(edges[-2])
+            numbering = ByTime(Every.parse(how["every"]), clock, how["origin"], how["per_second"])
+    tasks = list(cut([TimedRows(table, seconds)], numbering))
+    rest = table.slice(table.num_rows) if numbering.full() else tasks.pop().table
+    return tasks, rest
 
 
 def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows]:

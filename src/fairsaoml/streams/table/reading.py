@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from fairsaoml.core.errors import DataError, closest
 from fairsaoml.streams.table.columns import UNTYPED, plain, texts
-from fairsaoml.streams.table.text import UNREADABLE, TextTable, damaged
+from fairsaoml.streams.table.text import TextTable, reading
 
 __all__ = ["Source", "join", "need", "open_source", "read_table", "to_arrow"]
 
@@ -65,19 +65,15 @@ def open_source(source: Any) -> Source:
     if isinstance(source, (str, os.PathLike)):
         return _of_file(Path(source))
     if isinstance(source, (list, tuple)) and source:
-        return _of_batches(lambda: iter(source), finite=True)
+        return _of_batches(source, lambda: source, finite=True)
     if isinstance(source, (Iterator, pa.RecordBatchReader)):
-        return _of_batches(_once(iter(source)), finite=False)
+        return _of_batches(source, None, finite=False)
     table = _arrow_table(source)
     if table is not None:
-        return Source(
-            name="table",
-            columns=tuple(table.column_names),
-            batches=partial(_slices, table),
-            finite=True,
-        )
+        batches, columns = partial(_slices, table), tuple(table.column_names)
+        return Source(name="table", columns=columns, batches=batches, finite=True)
     if callable(source):
-        return _of_batches(source, finite=False)
+        return _of_batches(source(), source, finite=False)
     raise DataError(
         "expected a path, a dataframe, an iterator of dataframes or a function returning one, "
         f"got {type(source).__name__}; pass for example a pandas, polars or pyarrow table"
@@ -185,32 +181,26 @@ def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
 # Iterators
 
 
-def _of_batches(start: Callable[[], Any], *, finite: bool) -> Source:
-    """Batches from a function that starts a pass over them."""
-    begun = _tables(start())
-    first = next(begun, None)
+def _of_batches(begun: Any, again: Callable[[], Any] | None, *, finite: bool) -> Source:
+    """Batches of a pass that has begun, and a function that starts another where there is one."""
+    tables = _tables(begun)
+    first = next(tables, None)
     if first is None:
         raise DataError("expected batches of rows, got an iterator without any; give it rows")
-    waiting = [chain([first], begun)]  # the pass that was begun to see the columns
+    waiting = [chain([first], tables)]  # the pass that was begun to see the columns
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
-        return _narrow(waiting.pop() if waiting else _tables(start()), wanted)
-
-    return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
-
-
-def _once(iterator: Iterator[Any]) -> Callable[[], Iterator[Any]]:
-    waiting = [iterator]
-
-    def start() -> Iterator[Any]:
-        if not waiting:
+        if not waiting and again is None:
             raise DataError(
                 "expected to read an iterator once, got asked for a second pass; "
                 "give a function that returns a fresh iterator instead"
             )
-        return waiting.pop()
+        tables = waiting.pop() if again is None or waiting else _tables(again())
+        for number, table in enumerate(tables, start=1):
+            need(wanted, table.column_names, f"batch {number}")
+            yield table.select(list(wanted))
 
-    return start
+    return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
 
 
 def _tables(iterator: Any) -> Iterator[Any]:
@@ -220,12 +210,6 @@ def _tables(iterator: Any) -> Iterator[Any]:
             "return an iterator of dataframes"
         )
     return (to_arrow(frame) for frame in iterator)
-
-
-def _narrow(tables: Iterator[Any], wanted: Sequence[str]) -> Iterator[Any]:
-    for number, table in enumerate(tables, start=1):
-        need(wanted, table.column_names, f"batch {number}")
-        yield table.select(list(wanted))
 
 
 # Files
@@ -257,19 +241,13 @@ def _of_parquet(path: Path) -> Source:
             f"expected Parquet in {path}, got a file that begins with {begins!r}; "
             "rename it to what it is, or download it again"
         )
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-    except UNREADABLE as error:
-        raise damaged(path, "a whole Parquet file", error) from error
+    with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
+        names = parquet.schema_arrow.names
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        try:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
-                    yield plain(pa.Table.from_batches([batch]).select(list(columns)))
-        except UNREADABLE as error:
-            raise damaged(path, "a whole Parquet file", error) from error
+        with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
+            for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
+                yield plain(pa.Table.from_batches([batch]).select(list(columns)))
 
     return _file_source(path, names, batches)
 
