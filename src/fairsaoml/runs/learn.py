@@ -161,14 +161,8 @@ def learn(
             record |= {"id": id, "calls": [*record["calls"], call]}
             write_record(folder, record)  # from here on the rows are this run's
         summary = _finish_learning(folder, content, record, on_round)
-        return Learned(
-            rows=fingerprint["rows"],
-            known=known,
-            learned=call["learned"],
-            rounds=call["rounds"],
-            waiting=call["waiting"],
-            summary=summary,
-        )
+        learned = rows.num_rows - rest.num_rows
+        return Learned(fingerprint["rows"], known, learned, len(tasks), rest.num_rows, summary)
 
 
 def undo(folder: Path) -> dict[str, Any]:

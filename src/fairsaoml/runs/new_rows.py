@@ -67,7 +67,7 @@ def _own_ids(folder: Path, saved: Mapping[str, Any], id: str) -> Any:
     try:
         opened = open_source(table_path(saved, folder)).first(own["rows"])
         rows = read_table(opened, dict.fromkeys([id, *columns]), str(opened.path))
-        if known_beginning([rows.select(columns)], [own])[0] == own["rows"]:
+        if known_beginning(rows.select(columns), [own]) == own["rows"]:
             return _ids(rows, id, str(opened.path))
         reason = "the table has changed"
     except DataError as error:

@@ -5,6 +5,7 @@ Each round is a file of its own until the run is finished, so that a kill loses 
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,25 +38,18 @@ class Predictions:
         tables = []
         for seed, (task, scores, decisions) in zip(seeds, result.predictions, strict=True):
             rows = len(task.y)
-            groups = {
-                name: pa.array(
-                    np.array([*levels, UNSEEN], object)[task.group[:, index]], pa.string()
-                )
-                for index, (name, levels) in enumerate(self._schema.attributes)
+            columns: dict[str, Any] = {
+                "seed": np.full(rows, seed, np.int32),
+                "round": np.full(rows, result.round, np.int32),
+                "row": np.arange(rows, dtype=np.int32),
+                "y": task.y.astype(np.int8),
             }
-            tables.append(
-                pa.table(
-                    {
-                        "seed": np.full(rows, seed, np.int32),
-                        "round": np.full(rows, result.round, np.int32),
-                        "row": np.arange(rows, dtype=np.int32),
-                        "y": task.y.astype(np.int8),
-                        **{f"group_{name}": column for name, column in groups.items()},
-                        "score": 1 / (1 + np.exp(-scores.astype(np.float64))),
-                        "prediction": decisions.astype(np.int8),
-                    }
-                )
-            )
+            for index, (name, levels) in enumerate(self._schema.attributes):
+                names = np.array([*levels, UNSEEN], object)[task.group[:, index]]
+                columns[f"group_{name}"] = pa.array(names, pa.string())
+            columns["score"] = 1 / (1 + np.exp(-scores.astype(np.float64)))
+            columns["prediction"] = decisions.astype(np.int8)
+            tables.append(pa.table(columns))
         pq.write_table(pa.concat_tables(tables), self._parts / f"{result.round:08d}.parquet")
 
     def finish(self) -> None:

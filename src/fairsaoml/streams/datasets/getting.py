@@ -107,16 +107,13 @@ def _get_movielens(
     if source is None and _loads(lambda: movielens.load_ratings(home), listener):
         return _already_here("already here", kept)
     listener.say(MOVIELENS_LICENCE)
+    by_hand = (
+        f"download ml-100k.zip from {GROUPLENS_PAGE} and run: {movielens.GET} --from ml-100k.zip"
+    )
     sha256 = GROUPLENS_SHA256 if source is None else None
-    try:
-        with _local(home, source or GROUPLENS_URL, listener, sha256=sha256) as path:
-            ratings = movielens.read_ratings(path)
-            movielens.require_published(ratings, str(path))
-    except OutOfReach as error:
-        raise OutOfReach(
-            f"{error}; download ml-100k.zip from {GROUPLENS_PAGE} and run: "
-            f"{movielens.GET} --from ml-100k.zip"
-        ) from error
+    with _local(home, source or GROUPLENS_URL, listener, by_hand, sha256=sha256) as path:
+        ratings = movielens.read_ratings(path)
+        movielens.require_published(ratings, str(path))
     keep_table(ratings, kept)
     return KeptFiles((kept,))
 
@@ -160,13 +157,9 @@ def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
     """One year from NYPD, unless it is here and sound."""
     if _loads(lambda: stops.load_years([year], home), listener):
         return _already_here(f"{year}: already here", stops.kept_year(home, year))
-    try:
-        with _local(home, nypd_url(year), listener) as path:
-            read = read_stops(path)
-    except OutOfReach as error:
-        raise OutOfReach(
-            f"{error}; look for the file at {NYPD_PAGE} and run: {stops.GET} --from FILE"
-        ) from error
+    by_hand = f"look for the file at {NYPD_PAGE} and run: {stops.GET} --from FILE"
+    with _local(home, nypd_url(year), listener, by_hand) as path:
+        read = read_stops(path)
     if year not in read.counts or stops.not_whole(read, year):
         expected = f"{ROWS[year]:,} stops" if year in ROWS else "stops"
         raise DataError(
@@ -249,9 +242,12 @@ def _loads(load: Callable[[], object], listener: Listener) -> bool:
 
 @contextmanager
 def _local(
-    home: Path, source: str, listener: Listener, *, sha256: str | None = None
+    home: Path, source: str, listener: Listener, by_hand: str = "", *, sha256: str | None = None
 ) -> Iterator[Path]:
-    """A file or folder as it is; an address downloaded first, and its file removed after use."""
+    """A file or folder as it is; an address downloaded first, and its file removed after use.
+
+    `by_hand`: what to do where the address is out of reach.
+    """
     if not re.match(r"[a-z][a-z0-9+.-]+://", source, re.IGNORECASE):
         path = Path(source).expanduser()
         if not path.exists():
@@ -261,12 +257,14 @@ def _local(
         yield path
         return
     target = home / "downloads" / (Path(urlsplit(source).path).name or "download")
-    with listener.progress(target.name) as progress:
-        path = download(source, target, sha256=sha256, progress=progress)
     try:
+        with listener.progress(target.name) as progress:
+            path = download(source, target, sha256=sha256, progress=progress)
         yield path
+    except OutOfReach as error:
+        raise OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
     finally:
-        path.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
 
 
 DATASETS: dict[str, DataSet] = {

@@ -5,10 +5,10 @@ the rows of the task at hand are held, however long the stream.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from fairsaoml.streams.table.clock import Clock, TimedRows
 from fairsaoml.streams.table.reading import join
 
 __all__ = [
-    "ByPlace",
-    "ByTime",
     "Cut",
     "Every",
     "Numbering",
@@ -93,71 +91,6 @@ class Every:
         return np.floor((seconds - start) / (step * self.count)).astype(np.int64)
 
 
-class Numbering(Protocol):
-    """Gives rows, batch after batch, the number of their task."""
-
-    def __call__(self, rows: TimedRows) -> np.ndarray: ...
-
-    def full(self) -> bool:
-        """Whether the next row is sure to open another task."""
-        ...
-
-
-class ByPlace:
-    """A row's task follows from its place in the stream alone."""
-
-    def __init__(self, task_of: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.task_of, self.seen = task_of, 0
-
-    @classmethod
-    def rows(cls, rows: int) -> "ByPlace":
-        """A new task every so many rows."""
-        return cls(lambda places: places // rows)
-
-    @classmethod
-    def tasks(cls, tasks: int, length: int) -> "ByPlace":
-        """So many tasks of equal size, to a row: task i ends before row (i + 1) n // tasks."""
-        ends = np.arange(1, tasks + 1) * length // tasks
-        return cls(lambda places: np.searchsorted(ends, places, side="right"))
-
-    def __call__(self, rows: TimedRows) -> np.ndarray:
-        places = self.seen + np.arange(rows.table.num_rows)
-        self.seen += rows.table.num_rows
-        return self.task_of(places)
-
-    def full(self) -> bool:
-        last, following = self.task_of(np.array([self.seen - 1, self.seen]))
-        return bool(last != following)
-
-
-class ByTime:
-    """A new task with every window of the calendar in which there are rows.
-
-    The windows are counted from that of the first row, or from `origin`, in seconds, in a column
-    of so many numbers `per_second`.
-    """
-
-    def __init__(
-        self,
-        every: Every,
-        clock: Clock,
-        origin: float | None = None,
-        per_second: float | None = None,
-    ) -> None:
-        self.every, self.clock = every, clock
-        self.origin, self.per_second = origin, per_second
-
-    def __call__(self, rows: TimedRows) -> np.ndarray:
-        assert rows.seconds is not None  # the caller asks for `every` only where there is a time
-        if self.origin is None or self.per_second is None:
-            self.per_second = self.clock.per_second(float(rows.seconds[0]))
-            self.origin = float(rows.seconds[0]) / self.per_second
-        return self.every.windows(rows.seconds / self.per_second, self.origin)
-
-    def full(self) -> bool:
-        return False
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cut:
     """How tasks are cut: by number, by rows or by time; none of them: by the table's length."""
@@ -211,13 +144,15 @@ class Cut:
         tasks = max(length // TASK_ROWS, min(FEW_TASKS, length // FEW_ROWS), 2)
         return replace(chosen, tasks=tasks)
 
-    def numbering(self, clock: Clock | None) -> Numbering:
-        """A fresh numbering, for one pass over the rows."""
-        if self.every is not None and clock is not None:
-            return ByTime(self.every, clock)
-        if self.tasks is not None and self.length is not None:
-            return ByPlace.tasks(self.tasks, self.length)
-        return ByPlace.rows(self.rows or TASK_ROWS)
+    def task_of(self, places: np.ndarray) -> np.ndarray:
+        """The number of each row's task, by its place: every so many rows, or of equal size.
+
+        >>> Cut(tasks=3, length=8).task_of(np.arange(8))
+        array([0, 0, 1, 1, 1, 2, 2, 2])
+        """
+        if self.tasks and self.length:  # task i ends before row (i + 1) length // tasks
+            return ((places + 1) * self.tasks - 1) // self.length
+        return places // (self.rows or TASK_ROWS)
 
     def first_rows(self) -> int | None:
         """The number of rows of the first task; None where the calendar decides."""
@@ -234,20 +169,59 @@ class Cut:
         return self.tasks or -(-self.length // (self.rows or TASK_ROWS))
 
 
-def continued_cut(
-    cutting: Cut, clock: Clock | None, numbering: Numbering, domain: str | None
-) -> dict[str, Any]:
+class Numbering:
+    """Gives rows, batch after batch, the number of their task.
+
+    Args:
+        cutting: How tasks are cut.
+        clock: How the time column is read, where there is one.
+        origin: The second from which windows of the calendar are counted; that of the first row by
+            default.
+        per_second: What one second is in the time column's numbers.
+    """
+
+    def __init__(
+        self,
+        cutting: Cut,
+        clock: Clock | None = None,
+        origin: float | None = None,
+        per_second: float | None = None,
+    ) -> None:
+        self.cutting, self.clock, self.seen = cutting, clock, 0
+        self.origin, self.per_second = origin, per_second
+
+    def __call__(self, rows: TimedRows) -> np.ndarray:
+        every = self.cutting.every
+        if every is None:
+            places = self.seen + np.arange(rows.table.num_rows)
+            self.seen += rows.table.num_rows
+            return self.cutting.task_of(places)
+        assert rows.seconds is not None  # nobody cuts along the calendar without a time
+        assert self.clock is not None
+        if self.origin is None or self.per_second is None:
+            self.per_second = self.clock.per_second(float(rows.seconds[0]))
+            self.origin = float(rows.seconds[0]) / self.per_second
+        return every.windows(rows.seconds / self.per_second, self.origin)
+
+    def full(self) -> bool:
+        """Whether the next row is sure to open another task."""
+        last, following = self.cutting.task_of(np.array([self.seen - 1, self.seen]))
+        return self.cutting.every is None and bool(last != following)
+
+
+def continued_cut(numbering: Numbering, domain: str | None) -> dict[str, Any]:
     """How rows that are added to a table later are cut, as plain values.
 
     A table that was cut into so many tasks goes on with as many rows a task.
     """
+    cutting, clock = numbering.cutting, numbering.clock
     return {
         "rows": cutting.first_rows(),
         "every": None if cutting.every is None else f"{cutting.every.count}{cutting.every.unit}",
         "time": None if clock is None else clock.column,
         "format": None if clock is None else clock.format,
-        "origin": getattr(numbering, "origin", None),
-        "per_second": getattr(numbering, "per_second", None),
+        "origin": numbering.origin,
+        "per_second": numbering.per_second,
         "domain": domain,
     }
 
@@ -267,15 +241,15 @@ def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any
     """
     if not table.num_rows:
         return [], table
-    numbering: Numbering = ByPlace.rows(how["rows"] or TASK_ROWS)
-    seconds = None
+    every = None if how["every"] is None else Every.parse(how["every"])
+    clock = seconds = None
     if how.get("time") is not None:
         clock = Clock(column=how["time"], format=how["format"])
         seconds = clock.seconds(table)
         order = np.argsort(seconds, kind="stable")
         table, seconds = table.take(order), seconds[order]
-        if how["every"] is not None:
-            numbering = ByTime(Every.parse(how["every"]), clock, how["origin"], how["per_second"])
+    cutting = Cut(rows=how["rows"], every=every)
+    numbering = Numbering(cutting, clock, how.get("origin"), how.get("per_second"))
     tasks = list(cut([TimedRows(table, seconds)], numbering))
     rest = table.slice(table.num_rows) if numbering.full() else tasks.pop().table
     return tasks, rest
@@ -287,7 +261,7 @@ def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows
     >>> import pyarrow as pa
     >>> tables = pa.table({"a": [1, 2]}), pa.table({"a": [3, 4, 5]})
     >>> batches = [TimedRows(table, None) for table in tables]
-    >>> [task.table["a"].to_pylist() for task in cut(batches, ByPlace.rows(3))]
+    >>> [task.table["a"].to_pylist() for task in cut(batches, Numbering(Cut(rows=3)))]
     [[1, 2, 3], [4, 5]]
     """
     held: list[Any] = []

@@ -28,6 +28,8 @@ BATCH_ROWS = 1 << 16  # one batch of a Parquet file
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 
+Batches = Callable[[Sequence[str]], Iterator[Any]]  # columns -> a pass over Arrow tables
+
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
@@ -35,7 +37,7 @@ class Source:
 
     name: str
     columns: tuple[str, ...]
-    batches: Callable[[Sequence[str]], Iterator[Any]]  # columns -> a pass over Arrow tables
+    batches: Batches
     finite: bool  # whether it may be passed over once before the stream begins
     path: Path | None = None
     notes: list[str] = field(default_factory=list)  # a pass may add what it met on its way
@@ -221,19 +223,30 @@ def _of_file(path: Path) -> Source:
         raise DataError(f"expected a file at {path}, got {what}; check the path")
     if path.stat().st_size == 0:
         raise DataError(f"expected rows in {path}, got an empty file; write or download it again")
-    name = path.name.lower()
+    name, notes = path.name.lower(), list[str]()
     if name.endswith(PARQUET_ENDINGS):
-        return _of_parquet(path)
-    if name.endswith(TEXT_ENDINGS):
+        columns, batches = _of_parquet(path)
+    elif name.endswith(TEXT_ENDINGS):
         text = TextTable(path)
-        return _file_source(path, text.columns, text.batches, text.notes)
-    raise DataError(
-        f"expected a file ending in {', '.join((*TEXT_ENDINGS, '.parquet'))}, got {path.name!r}; "
-        "rename it to what it is, or convert it"
+        columns, batches, notes = text.columns, text.batches, text.notes
+    else:
+        endings = ", ".join((*TEXT_ENDINGS, ".parquet"))
+        raise DataError(
+            f"expected a file ending in {endings}, got {path.name!r}; "
+            "rename it to what it is, or convert it"
+        )
+    _require_distinct(columns, str(path))
+    return Source(
+        name=path.name.split(".")[0] or path.name,
+        columns=columns,
+        batches=batches,
+        finite=True,
+        path=path,
+        notes=notes,
     )
 
 
-def _of_parquet(path: Path) -> Source:
+def _of_parquet(path: Path) -> tuple[tuple[str, ...], Batches]:
     with path.open("rb") as file:
         begins = file.read(4)
     if begins != b"PAR1":
@@ -242,31 +255,14 @@ def _of_parquet(path: Path) -> Source:
             "rename it to what it is, or download it again"
         )
     with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
-        names = parquet.schema_arrow.names
+        names = tuple(parquet.schema_arrow.names)
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
             for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
                 yield plain(pa.Table.from_batches([batch]).select(list(columns)))
 
-    return _file_source(path, names, batches)
-
-
-def _file_source(
-    path: Path,
-    names: Sequence[str],
-    batches: Callable[[Sequence[str]], Iterator[Any]],
-    notes: list[str] | None = None,
-) -> Source:
-    _require_distinct(names, str(path))
-    return Source(
-        name=path.name.split(".")[0] or path.name,
-        columns=tuple(names),
-        batches=batches,
-        finite=True,
-        path=path,
-        notes=[] if notes is None else notes,
-    )
+    return names, batches
 
 
 def _require_distinct(names: Sequence[str], where: str) -> None:

@@ -27,7 +27,7 @@ from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.clock import Clock, timed
 from fairsaoml.streams.table.columns import factor, require_flat, some
-from fairsaoml.streams.table.cutting import Cut, TaskRows, continued_cut, cut
+from fairsaoml.streams.table.cutting import Cut, Numbering, TaskRows, continued_cut, cut
 from fairsaoml.streams.table.dates import require_format
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.fitting import fit_first_task, leaks
@@ -114,7 +114,7 @@ def stream_from_table(
         if head is not None:
             require_flat(head, roles.flat)
             clock = Clock.readings(time, head[time], time_format)[0]
-    numbering = cutting.numbering(clock)
+    numbering = Numbering(cutting, clock)
     begun = cut(timed(batches, clock), numbering)
     first = next(begun, None)
     if first is None:
@@ -132,7 +132,7 @@ def stream_from_table(
         if waiting:
             return encoded_tasks(waiting.pop(), fitted, domain, clock)
         again = timed(surveyed.source.batches(roles.columns), clock)
-        return encoded_tasks(cut(again, cutting.numbering(clock)), fitted, domain, clock)
+        return encoded_tasks(cut(again, Numbering(cutting, clock)), fitted, domain, clock)
 
     first_task = next(encoded_tasks([first], fitted))
     return Stream(
@@ -158,7 +158,7 @@ def stream_from_table(
         },
         encoder=fitted.to_json(),
         fingerprint=surveyed.fingerprint,
-        cut=continued_cut(cutting, clock, numbering, domain),
+        cut=continued_cut(numbering, domain),
         base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
         notes=(
             *surveyed.source.notes,

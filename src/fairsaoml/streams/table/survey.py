@@ -15,7 +15,7 @@ import pyarrow as pa
 from fairsaoml.core.errors import DataError
 from fairsaoml.streams.table.clock import Clock, TimedRows, Timeline, Unreadable
 from fairsaoml.streams.table.columns import factor, require_flat
-from fairsaoml.streams.table.cutting import ByTime, Cut, Every
+from fairsaoml.streams.table.cutting import Cut, Numbering
 from fairsaoml.streams.table.digest import Fingerprint
 from fairsaoml.streams.table.reading import Source, join
 from fairsaoml.streams.table.roles import Roles
@@ -61,7 +61,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             labels |= dict.fromkeys(factor(table[roles.label]).values.to_pylist())
         if roles.time is not None:
             readings = readings or [
-                _Reading(clock, cutting.every)
+                _Reading(clock, cutting)
                 for clock in Clock.readings(roles.time, table[roles.time], time_format)
             ]
             for reading in readings:
@@ -73,7 +73,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             f"expected at least two rows, got {rows or 'none'}; give more rows to learn from"
         )
     cutting = cutting.for_length(rows)
-    if roles.time is None:
+    if not readings:
         return Survey(source=source, cutting=cutting, labels=tuple(labels), fingerprint=fingerprint)
     reading, notes = _chosen(readings, cutting.first_rows())
     if reading.timeline.disorder is not None:
@@ -81,14 +81,14 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             raise reading.timeline.disorder
         source = _in_order(source, roles, reading.clock)
         notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
-        reading = _Reading(reading.clock, cutting.every)
-        for table in source.batches([roles.time]):
+        reading = _Reading(reading.clock, cutting)
+        for table in source.batches([reading.clock.column]):
             reading.add(table)
     return Survey(
         source=source,
         cutting=cutting,
         clock=reading.clock,
-        windows=None if cutting.every is None else reading.windows,
+        windows=reading.windows,
         labels=tuple(labels),
         notes=notes,
         fingerprint=fingerprint,
@@ -98,9 +98,9 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
 class _Reading:
     """The rows as one clock tells their times: readable, in order, and in how many windows."""
 
-    def __init__(self, clock: Clock, every: Every | None) -> None:
+    def __init__(self, clock: Clock, cutting: Cut) -> None:
         self.clock, self.timeline = clock, Timeline(clock)
-        self.numbering = None if every is None else ByTime(every, clock)
+        self.numbering = None if cutting.every is None else Numbering(cutting, clock)
         self.windows, self.last_window, self.first_window_rows = 0, -1, 0
         self.broken: DataError | None = None
 
