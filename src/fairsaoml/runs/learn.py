@@ -20,7 +20,7 @@ from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.files import make_folder, read_json, sync_folder
-from fairsaoml.runs.checkpoint import CURRENT, load_checkpoint, save_checkpoint
+from fairsaoml.runs.checkpoint import CURRENT, save_checkpoint
 from fairsaoml.runs.folder import (
     CHECKPOINT,
     ROUNDS,
@@ -42,13 +42,7 @@ from fairsaoml.runs.learned import (
 from fairsaoml.runs.new_rows import find_new_rows
 from fairsaoml.runs.predictions import Predictions, read_parquet
 from fairsaoml.runs.runner import OnRound, run_rounds, write_summary, writing
-from fairsaoml.runs.saved import (
-    OpenRun,
-    manifest_of,
-    name_other_versions,
-    served_round,
-    states_like,
-)
+from fairsaoml.runs.saved import OpenRun, manifest_of, name_other_versions, served_round
 from fairsaoml.runs.spec import RunSpec, stream_without_rows
 from fairsaoml.streams.stream import Stream, checked
 from fairsaoml.streams.table.clock import Clock
@@ -243,7 +237,7 @@ def _finish_learning(
     if begun is None or begun.round < call["after"]:
         back = undo_folder(folder, number)
         require_intact(folder / ROUNDS, back / CURRENT)
-        begun = load_checkpoint(back, states_like(run.spec, run.setup))
+        begun = run.newest_checkpoint(back)
     summary = run_rounds(run, begun, before=call["after"], on_round=on_round)
     with writing(folder):
         write_kept(kept_table(folder, "waiting", number), rest)

@@ -75,12 +75,12 @@ class OpenRun(NamedTuple):
             ) from None
         return cls(folder, content, spec, setup)
 
-    def newest_checkpoint(self, *, at_most: int | None = None) -> Checkpoint | None:
-        """The newest checkpoint; RunError where it is another run's."""
-        like = states_like(self.spec, self.setup)
-        return load_checkpoint(
-            self.folder / CHECKPOINT, like, at_most=at_most, check=self._require_own
-        )
+    def newest_checkpoint(
+        self, folder: Path | None = None, *, at_most: int | None = None
+    ) -> Checkpoint | None:
+        """The newest checkpoint, of its folder or another; RunError where it is not its own."""
+        folder, like = folder or self.folder / CHECKPOINT, states_like(self.spec, self.setup)
+        return load_checkpoint(folder, like, at_most=at_most, check=self._require_own)
 
     def _require_own(self, manifest: dict[str, Any]) -> None:
         # A spec.json of an earlier version, which has no seal, may have fewer digits.
