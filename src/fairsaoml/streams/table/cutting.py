@@ -46,21 +46,16 @@ class Every:
     unit: str
 
     @staticmethod
-    def parse(text: str) -> "Every":
-        """From a number and a unit: min, H, D, W, M (months), Q, Y."""
-        match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)\s*", text)
+    def parse(text: Any) -> "Every":
+        """From a number and a unit: min, H, D, W, M (months, never m), Q, Y."""
+        match = re.fullmatch(r"\s*(\d*)\s*((?i:min)|[HDWMQYhdwqy])\s*", str(text))
         count = int(match[1][:20] or 1) if match else 0  # Python refuses numbers of 5,000 digits
-        unit = match[2].upper() if match else ""
-        if (
-            not 1 <= count <= MOST
-            or unit not in {*MONTHS_IN, *SECONDS_IN}
-            or (match and match[2] == "m")
-        ):
+        if match is None or not 1 <= count <= MOST:
             raise ConfigError(
                 f"every must be a number and one of min, H, D, W, M (months), Q, Y, got {text!r}; "
                 "use for example 10D or 1M"
             )
-        return Every(count=count, unit=unit)
+        return Every(count=count, unit=match[2].upper())
 
     def windows(self, seconds: np.ndarray, origin: float) -> np.ndarray:
         """The number of the window each time falls in; window 0 is the one of `origin`.
@@ -110,11 +105,10 @@ class Cut:
                     f"{option} must be at least 1 and at most {MOST}, got {value!r}; "
                     "use for example 100"
                 )
-        if every is not None and not isinstance(every, str):
-            raise ConfigError(f"every must be such as 10D or 1M, got {every!r}; write it so")
         if every is not None and time is None:
             raise ConfigError(f"every={every!r} needs a time column, got none; name it with time")
-        return cls(tasks=tasks, rows=rows, every=Every.parse(every) if every else None)
+        asked = None if every in (None, "") else Every.parse(every)
+        return cls(tasks=tasks, rows=rows, every=asked)
 
     def for_length(self, length: int | None) -> "Cut":
         """This cut for a table of `length` rows; None for a stream of unknown length."""
