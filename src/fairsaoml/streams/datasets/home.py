@@ -1,7 +1,7 @@
 """Where data sets live on this machine, and how a file enters that place: whole or not at all."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,13 +53,11 @@ class KeptFiles(NamedTuple):
     notes: tuple[str, ...] = ()
 
     @staticmethod
-    def joined(several: "Iterable[KeptFiles]") -> "KeptFiles":
+    def joined(several: "Sequence[KeptFiles]") -> "KeptFiles":
         """All files, and each note once."""
-        files, notes = [], dict[str, None]()
-        for kept in several:
-            files += kept.files
-            notes |= dict.fromkeys(kept.notes)
-        return KeptFiles(tuple(files), tuple(notes))
+        files = tuple(path for kept in several for path in kept.files)
+        notes = dict.fromkeys(note for kept in several for note in kept.notes)
+        return KeptFiles(files, tuple(notes))
 
 
 def make_folder(folder: Path) -> None:
