@@ -17,8 +17,7 @@ from tools.group_gaps import frisk_gaps
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
-from fairsaoml.streams.datasets.nypd import read_stops
-from fairsaoml.streams.datasets.nypd_file import FEATURE, code_book
+from fairsaoml.streams.datasets.nypd import FEATURE, code_book, read_stops
 from fairsaoml.streams.datasets.stop_and_frisk import (
     stop_and_frisk,
     stop_and_frisk_arrests,

@@ -23,14 +23,7 @@ from safetensors.numpy import save as save_arrays
 from fairsaoml.core.buffers import EMPTY
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import State
-from fairsaoml.files import (
-    make_folder,
-    read_bytes,
-    read_json,
-    seal_of,
-    write_bytes,
-    write_text,
-)
+from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
 
 __all__ = [
     "CURRENT",

@@ -8,7 +8,6 @@ The rows of a finished call are removed, but for those that wait.
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +20,7 @@ from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.files import make_folder, read_json, sync_folder
-from fairsaoml.runs.checkpoint import CURRENT, load_checkpoint, save_checkpoint
+from fairsaoml.runs.checkpoint import CURRENT, save_checkpoint
 from fairsaoml.runs.folder import (
     CHECKPOINT,
     ROUNDS,
@@ -35,24 +34,15 @@ from fairsaoml.runs.journal import DIGEST, Journal, require_intact
 from fairsaoml.runs.learned import (
     KEPT,
     kept_table,
-    read_kept,
     read_record,
     undo_folder,
-    waiting_rows,
     write_kept,
     write_record,
 )
 from fairsaoml.runs.new_rows import find_new_rows
-from fairsaoml.runs.predictions import Predictions
+from fairsaoml.runs.predictions import Predictions, read_parquet
 from fairsaoml.runs.runner import OnRound, run_rounds, write_summary, writing
-from fairsaoml.runs.saved import (
-    last_checkpoint,
-    manifest_of,
-    name_other_versions,
-    saved_setup,
-    served_round,
-    states_like,
-)
+from fairsaoml.runs.saved import OpenRun, manifest_of, name_other_versions, served_round
 from fairsaoml.runs.spec import RunSpec, stream_without_rows
 from fairsaoml.streams.stream import Stream, checked
 from fairsaoml.streams.table.clock import Clock
@@ -123,17 +113,20 @@ def learn(
         number = len(record["calls"]) + 1
         rows, fingerprint, ids = find_new_rows(folder, saved, record, given, id)
         known = fingerprint["rows"] - rows.num_rows
+        summary = read_json(folder / SUMMARY) if is_finished(folder) else {}
         if not rows.num_rows:
             waiting = record["calls"][-1]["waiting"] if record["calls"] else 0
-            summary = read_json(folder / SUMMARY) if is_finished(folder) else {}
             return Learned(known, known, 0, 0, waiting, summary)
-        rows = join([*waiting_rows(folder, number - 1), rows])
+        if (waiting_rows := kept_table(folder, "waiting", number - 1)).exists():
+            rows = join([read_parquet(waiting_rows), rows])
         tasks, rest = whole_tasks(rows, saved["cut"])
-        _require_readable(saved, [*tasks, *([TaskRows(rest, 0)] if rest.num_rows else [])])
-        spec, setup = RunSpec.from_json(content), saved_setup(content, stream_without_rows(saved))
-        begun = last_checkpoint(spec, setup, folder, content)
-        summary = read_json(folder / SUMMARY) if is_finished(folder) else {"rounds": 0}
-        if begun is None or begun.round < content.get("before", 0) + summary["rounds"]:
+        run = OpenRun.of(folder, content)
+        # Rows that cannot be learned are refused before anything is written.
+        all_rows = [*tasks, TaskRows(rest, 0)] if rest.num_rows else tasks
+        for task in _stream_of(run.setup.stream, all_rows).tasks(0):
+            checked(task, run.setup.stream.schema, 0)
+        begun = run.last_checkpoint()
+        if begun is None or begun.round < content.get("before", 0) + summary.get("rounds", 0):
             raise RunError(f"the run in {folder} has no checkpoint to go on from; start it again")
         if served_round(folder) > begun.round:
             raise RunError(
@@ -157,20 +150,13 @@ def learn(
             for part, values in ids.items():
                 write_kept(kept_table(folder, "ids", part), pa.table({"id": values}))
             write_kept(kept_table(folder, "rows", number), rows)
-            undo_to = folder / KEPT / f"undo-{number:04d}"
             about = manifest_of(content) | {DIGEST: begun.manifest.get(DIGEST)}
-            save_checkpoint(undo_to, begun.round, begun.state, about)
+            save_checkpoint(undo_folder(folder, number), begun.round, begun.state, about)
             record |= {"id": id, "calls": [*record["calls"], call]}
             write_record(folder, record)  # from here on the rows are this run's
         summary = _finish_learning(folder, content, record, on_round)
-        return Learned(
-            rows=fingerprint["rows"],
-            known=known,
-            learned=call["learned"],
-            rounds=call["rounds"],
-            waiting=call["waiting"],
-            summary=summary,
-        )
+        learned = rows.num_rows - rest.num_rows
+        return Learned(fingerprint["rows"], known, learned, len(tasks), rest.num_rows, summary)
 
 
 def undo(folder: Path) -> dict[str, Any]:
@@ -188,7 +174,7 @@ def undo(folder: Path) -> dict[str, Any]:
     content = read_spec(folder)
     with locked(folder):
         record = _finished(folder, content)
-        if not record["calls"] or not undo_folder(folder, record).exists():
+        if not record["calls"] or not undo_folder(folder, len(record["calls"])).exists():
             raise RunError(
                 f"expected a call of `fairsaoml learn` to take back in {folder}, found none; only "
                 "the last one can be taken back"
@@ -207,13 +193,6 @@ def finish(folder: Path, on_round: OnRound | None = None) -> None:
             _finished(folder, content, on_round)
 
 
-def _require_readable(saved: Mapping[str, Any], tasks: list[TaskRows]) -> None:
-    """Refuse rows that cannot be learned before anything is written."""
-    stream = stream_without_rows(saved)
-    for task in _stream_of(stream, tasks).tasks(0):
-        checked(task, stream.schema, 0)
-
-
 def _stream_of(stream: Stream, tasks: list[TaskRows], before: int = 0) -> Stream:
     """A run's stream whose tasks after round `before` are these, encoded as the run's own."""
     how = stream.cut or {}
@@ -221,7 +200,7 @@ def _stream_of(stream: Stream, tasks: list[TaskRows], before: int = 0) -> Stream
     clock = None if how["time"] is None else Clock(column=how["time"], format=how["format"])
     return replace(
         stream,
-        tasks=lambda seed: encoded_tasks(iter(tasks), encoder, how["domain"], clock),
+        tasks=lambda seed: encoded_tasks(tasks, encoder, how["domain"], clock),
         length=before + len(tasks),
     )
 
@@ -247,18 +226,19 @@ def _finish_learning(
 ) -> dict[str, Any]:
     """Run the rounds of the last call that are not saved yet; then forget its rows."""
     number, call = len(record["calls"]), record["calls"][-1]
-    rows = read_kept(kept_table(folder, "rows", number))
+    rows = read_parquet(kept_table(folder, "rows", number))
     tasks, rest = whole_tasks(rows, content["stream"]["cut"])
-    spec = RunSpec.from_json(content)
-    stream = _stream_of(stream_without_rows(content["stream"]), tasks, call["after"])
-    setup = saved_setup(content, stream)
-    begun = last_checkpoint(spec, setup, folder, content)
-    if begun is None or begun.round < call["after"]:
-        require_intact(folder / ROUNDS, undo_folder(folder, record) / CURRENT)
-        begun = load_checkpoint(undo_folder(folder, record), states_like(spec, setup))
-    summary = run_rounds(
-        spec, setup, folder, content, begun, before=call["after"], on_round=on_round
+    run = OpenRun.of(
+        folder,
+        content,
+        lambda saved: _stream_of(stream_without_rows(saved), tasks, call["after"]),
     )
+    begun = run.last_checkpoint()
+    if begun is None or begun.round < call["after"]:
+        back = undo_folder(folder, number)
+        require_intact(folder / ROUNDS, back / CURRENT)
+        begun = run.newest_checkpoint(back)
+    summary = run_rounds(run, begun, before=call["after"], on_round=on_round)
     with writing(folder):
         write_kept(kept_table(folder, "waiting", number), rest)
         call["state"] = DONE
@@ -266,7 +246,7 @@ def _finish_learning(
         kept_table(folder, "rows", number).unlink(missing_ok=True)
         # What the call before left for it to be taken back.
         kept_table(folder, "waiting", number - 2).unlink(missing_ok=True)
-        rmtree(folder / KEPT / f"undo-{number - 1:04d}", ignore_errors=True)
+        rmtree(undo_folder(folder, number - 1), ignore_errors=True)
     return summary
 
 
@@ -274,8 +254,8 @@ def _finish_undoing(
     folder: Path, content: dict[str, Any], record: dict[str, Any]
 ) -> dict[str, Any]:
     """Put back what was there before the last call."""
-    number, call, before = len(record["calls"]), record["calls"][-1], undo_folder(folder, record)
-    spec = RunSpec.from_json(content)
+    number, call = len(record["calls"]), record["calls"][-1]
+    before = undo_folder(folder, number)
     with writing(folder):
         if before.exists():
             rmtree(folder / CHECKPOINT, ignore_errors=True)
@@ -285,7 +265,7 @@ def _finish_undoing(
             pass  # cut
         stream = stream_without_rows(content["stream"])
         Predictions(folder, stream.schema, content["save_predictions"]).cut(call["after"])
-        summary = write_summary(folder, spec, stream.best)
+        summary = write_summary(folder, RunSpec.from_json(content), stream.best)
         del record["calls"][-1]
         write_record(folder, record)
         for name in ("rows", "waiting", "ids"):

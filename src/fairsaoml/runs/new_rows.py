@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.runs.folder import read_spec
-from fairsaoml.runs.learned import kept_ids, read_kept, read_record
+from fairsaoml.runs.learned import kept_table, read_record
+from fairsaoml.runs.predictions import read_parquet
 from fairsaoml.runs.spec import table_path
 from fairsaoml.streams.table.columns import array, canonical
 from fairsaoml.streams.table.digest import Fingerprint, known_beginning, unknown_from
-from fairsaoml.streams.table.reading import Source, join, need, open_source
+from fairsaoml.streams.table.reading import Source, open_source, read_table
 
 __all__ = ["find_new_rows", "new_rows_of_the_table"]
 
@@ -27,7 +28,7 @@ def new_rows_of_the_table(folder: Path) -> tuple[Path, int | None]:
     """
     saved = read_spec(folder)["stream"]
     path, known = table_path(saved, folder), fingerprints(saved, read_record(folder))
-    rows = join(list(open_source(path).batches(list(saved["fingerprint"]["columns"]))))
+    rows = read_table(path, saved["fingerprint"]["columns"])
     begins = unknown_from(rows, known)
     return path, rows.num_rows - begins if begins else None
 
@@ -37,11 +38,9 @@ def find_new_rows(
 ) -> tuple[Any, dict[str, Any], dict[int, Any]]:
     """The rows that were not learned before, the fingerprint of all, and ids to keep, by call."""
     columns = list(saved["fingerprint"]["columns"])
-    wanted = list(dict.fromkeys([*columns, *([] if id is None else [id])]))
+    wanted = dict.fromkeys(columns if id is None else [*columns, id])
     where = "the rows" if given.path is None else str(given.path)
-    need(wanted, given.columns, where)
-    tables = list(given.batches(wanted)) or [pa.table({name: pa.array([]) for name in wanted})]
-    rows = join(tables)
+    rows = read_table(given, wanted, where)
     begins = unknown_from(rows.select(columns), fingerprints(saved, record))
     fingerprint = Fingerprint()
     fingerprint.add(rows.select(columns))
@@ -53,7 +52,8 @@ def find_new_rows(
         keep[0] = _own_ids(folder, saved, id)
         known = pc.is_in(ids, value_set=keep[0])
     else:
-        old = [array(read_kept(path)["id"]) for path in kept_ids(folder, calls)]
+        paths = [kept_table(folder, "ids", call) for call in range(calls + 1)]
+        old = [array(read_parquet(path)["id"]) for path in paths if path.exists()]
         known = pc.is_in(ids, value_set=pa.concat_arrays(old))
     first = np.zeros(len(ids), bool)
     first[np.unique(ids.to_numpy(zero_copy_only=False), return_index=True)[1]] = True
@@ -66,9 +66,8 @@ def _own_ids(folder: Path, saved: Mapping[str, Any], id: str) -> Any:
     own, columns = saved["fingerprint"], list(saved["fingerprint"]["columns"])
     try:
         opened = open_source(table_path(saved, folder)).first(own["rows"])
-        need([id], opened.columns, str(opened.path))
-        rows = join(list(opened.batches(list(dict.fromkeys([*columns, id])))))
-        if known_beginning([rows.select(columns)], [own])[0] == own["rows"]:
+        rows = read_table(opened, dict.fromkeys([id, *columns]), str(opened.path))
+        if known_beginning(rows.select(columns), [own]) == own["rows"]:
             return _ids(rows, id, str(opened.path))
         reason = "the table has changed"
     except DataError as error:

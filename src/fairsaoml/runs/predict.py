@@ -1,13 +1,10 @@
 """Scores and decisions for new rows, from what a run has learned."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Explanation, State
@@ -17,6 +14,7 @@ from fairsaoml.runs.checkpoint import Checkpoint
 from fairsaoml.runs.saved import load_run, name_service
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
+from fairsaoml.streams.table.columns import numbers
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.reading import need, read_table
 from fairsaoml.streams.table.stream import encode_groups, encode_rows
@@ -128,7 +126,8 @@ def encoded_rows(stream: Stream, table: Any, where: str) -> tuple[np.ndarray, tu
         x, notes = encode_rows(stream.encoder, table)
     else:
         need(stream.schema.features, table.column_names, where)
-        x, notes = _numbers(table, stream.schema.features, where), ()
+        features = [_numbers(table, name, where) for name in stream.schema.features]
+        x, notes = np.stack(features, axis=1), ()
     broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if broken.size:
         raise DataError(
@@ -138,20 +137,12 @@ def encoded_rows(stream: Stream, table: Any, where: str) -> tuple[np.ndarray, tu
     return np.clip(x, -LARGEST_VALUE, LARGEST_VALUE), notes
 
 
-def _numbers(table: Any, names: Sequence[str], where: str) -> np.ndarray:
-    """Columns that are numbers already, as they stand; a gap is NaN."""
-    columns = []
-    for name in names:
-        values = table[name]
-        try:
-            if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
-                values = pc.cast(values, pa.string())
-                values = pc.if_else(pc.equal(values, ""), None, values)
-            numbers = pc.cast(values, pa.float64(), safe=False)
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"expected numbers in column {name!r} of {where}, got words ({error}); "
-                "give the columns as the run has learned from them"
-            ) from None
-        columns.append(numbers.to_numpy().astype(np.float32))
-    return np.stack(columns, axis=1)
+def _numbers(table: Any, name: str, where: str) -> np.ndarray:
+    """A column that is numbers already, as they stand; a gap is NaN."""
+    read = numbers(table[name])
+    if read.unreadable > read.infinite:
+        raise DataError(
+            f"expected numbers in column {name!r} of {where}, got words ({read.example!r}); "
+            "give the columns as the run has learned from them"
+        )
+    return read.values.astype(np.float32)

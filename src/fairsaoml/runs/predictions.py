@@ -5,6 +5,7 @@ Each round is a file of its own until the run is finished, so that a kill loses 
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from fairsaoml.evaluate.metrics import UNSEEN
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.files import make_folder, open_regular, replacing
 
-__all__ = ["PARTS", "PREDICTIONS", "Predictions"]
+__all__ = ["PARTS", "PREDICTIONS", "Predictions", "read_parquet"]
 
 PREDICTIONS, PARTS = "predictions.parquet", ".predictions"
 
@@ -37,25 +38,18 @@ class Predictions:
         tables = []
         for seed, (task, scores, decisions) in zip(seeds, result.predictions, strict=True):
             rows = len(task.y)
-            groups = {
-                name: pa.array(
-                    np.array([*levels, UNSEEN], object)[task.group[:, index]], pa.string()
-                )
-                for index, (name, levels) in enumerate(self._schema.attributes)
+            columns: dict[str, Any] = {
+                "seed": np.full(rows, seed, np.int32),
+                "round": np.full(rows, result.round, np.int32),
+                "row": np.arange(rows, dtype=np.int32),
+                "y": task.y.astype(np.int8),
             }
-            tables.append(
-                pa.table(
-                    {
-                        "seed": np.full(rows, seed, np.int32),
-                        "round": np.full(rows, result.round, np.int32),
-                        "row": np.arange(rows, dtype=np.int32),
-                        "y": task.y.astype(np.int8),
-                        **{f"group_{name}": column for name, column in groups.items()},
-                        "score": 1 / (1 + np.exp(-scores.astype(np.float64))),
-                        "prediction": decisions.astype(np.int8),
-                    }
-                )
-            )
+            for index, (name, levels) in enumerate(self._schema.attributes):
+                names = np.array([*levels, UNSEEN], object)[task.group[:, index]]
+                columns[f"group_{name}"] = pa.array(names, pa.string())
+            columns["score"] = 1 / (1 + np.exp(-scores.astype(np.float64)))
+            columns["prediction"] = decisions.astype(np.int8)
+            tables.append(pa.table(columns))
         pq.write_table(pa.concat_tables(tables), self._parts / f"{result.round:08d}.parquet")
 
     def finish(self) -> None:
@@ -63,10 +57,10 @@ class Predictions:
         if not self._asked:
             return
         parts = sorted(self._parts.glob("*.parquet"))
-        before = _read(self._file) if self._file.exists() else None
+        before = read_parquet(self._file) if self._file.exists() else None
         # A run killed below has the complete file, but no longer all parts.
         done = 0 if before is None else pc.max(before["round"]).as_py()
-        new = [_read(part) for part in parts if int(part.stem) > done]
+        new = [read_parquet(part) for part in parts if int(part.stem) > done]
         if new:
             self._write([before, *new] if before is not None else new)
         for part in parts:
@@ -77,7 +71,7 @@ class Predictions:
         """Remove what was written after a round."""
         if self._asked:
             self._parts.rmdir()
-            whole = _read(self._file)
+            whole = read_parquet(self._file)
             self._write([whole.filter(pc.less_equal(whole["round"], after))])
 
     def _write(self, tables: Sequence[pa.Table]) -> None:
@@ -89,6 +83,7 @@ class Predictions:
                 writer.write_table(table)
 
 
-def _read(path: Path) -> pa.Table:
+def read_parquet(path: Path) -> pa.Table:
+    """Return the table in a file of ours; a link or a pipe in its place is refused."""
     with open(open_regular(path), "rb") as file:
         return pq.read_table(file)

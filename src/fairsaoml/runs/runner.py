@@ -10,6 +10,7 @@ from signal import SIGINT, default_int_handler, signal
 from typing import Any
 
 from fairsaoml.core.errors import ConfigError, RunError
+from fairsaoml.core.types import State
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.records import RoundResult
@@ -31,30 +32,12 @@ from fairsaoml.runs.folder import (
     require_replaceable,
     write_spec,
 )
-from fairsaoml.runs.journal import (
-    DIGEST,
-    Journal,
-    read_rounds,
-    require_intact,
-)
+from fairsaoml.runs.journal import DIGEST, Journal, read_rounds, require_intact
 from fairsaoml.runs.predictions import Predictions
-from fairsaoml.runs.saved import (
-    last_checkpoint,
-    manifest_of,
-    name_other_versions,
-    saved_setup,
-)
+from fairsaoml.runs.saved import OpenRun, manifest_of, name_other_versions
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
 
-__all__ = [
-    "Interrupted",
-    "OnRound",
-    "resume",
-    "run",
-    "run_rounds",
-    "write_summary",
-    "writing",
-]
+__all__ = ["Interrupted", "OnRound", "resume", "run", "run_rounds", "write_summary", "writing"]
 
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
 INTERVAL = "FAIRSAOML_CHECKPOINT_SECONDS"  # in the environment: another number; 0 is every round
@@ -109,7 +92,7 @@ def run(
         with writing(folder):
             held.enter_context(prepared(folder, force=force))
             write_spec(folder, content)
-        return run_rounds(spec, setup, folder, content, None, on_round=on_round)
+        return run_rounds(OpenRun(folder, content, spec, setup), on_round=on_round)
 
 
 def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
@@ -133,20 +116,15 @@ def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
         finish(folder, on_round)
         require_intact(folder / ROUNDS, folder / CHECKPOINT / CURRENT)
         return read_json(folder / SUMMARY)
-    spec = RunSpec.from_json(content)
     name_other_versions(content)
     with locked(folder):
-        setup = saved_setup(content, reopened_stream(content["stream"], folder))
-        begun = last_checkpoint(spec, setup, folder, content)
-        return run_rounds(spec, setup, folder, content, begun, on_round=on_round)
+        run = OpenRun.of(folder, content, lambda saved: reopened_stream(saved, folder))
+        return run_rounds(run, run.last_checkpoint(), on_round=on_round)
 
 
 def run_rounds(
-    spec: RunSpec,
-    setup: Setup,
-    folder: Path,
-    content: dict[str, Any],
-    begun: Checkpoint | None,
+    run: OpenRun,
+    begun: Checkpoint | None = None,
     *,
     before: int = 0,
     on_round: OnRound | None = None,
@@ -154,21 +132,24 @@ def run_rounds(
     """Run the rounds after a checkpoint, or all; write journal, checkpoints and summary.
 
     Args:
-        spec: what to run.
-        setup: the same, made real.
-        folder: the run's, locked.
-        content: of its spec.json.
+        run: what to run, in its folder, which must be locked.
         begun: the checkpoint to go on from.
         before: how many rounds came before the first task of the setup's stream; its length counts
             them.
         on_round: called with the setup and each finished round.
     """
-    manifest = manifest_of(content)
-    interval = _checkpoint_seconds()
-    after = begun.round if begun else 0
+    folder, content, spec, setup = run
+    manifest, interval = manifest_of(content), _checkpoint_seconds()
+    last = after = begun.round if begun else 0
     length = setup.stream.length
     saved = time.monotonic()
-    last = after
+
+    def save(state: State) -> None:
+        with writing(folder):
+            journal.sync()
+            manifest[DIGEST] = journal.digest
+            save_checkpoint(folder / CHECKPOINT, last, state, manifest)
+
     with ExitStack() as stack:
         with writing(folder):
             journal = stack.enter_context(Journal(folder / ROUNDS, after=after))
@@ -191,23 +172,17 @@ def run_rounds(
                 on_round(setup, result)
             is_last, stopping = last == length, stop()
             if stopping or is_last or time.monotonic() - saved >= interval:
-                with writing(folder):
-                    journal.sync()
-                    manifest[DIGEST] = journal.digest
-                    save_checkpoint(folder / CHECKPOINT, last, result.state, manifest)
+                save(result.state)
                 saved = time.monotonic()
             if stopping and not is_last:
                 raise Interrupted(
                     f"stopped after round {last}; continue with `fairsaoml run --resume {folder}`"
                 )
-            state = result.state
         if last == 0:
             raise RunError(f"expected at least one task in {spec.stream}, got none")
+        if length is None and last > after:
+            save(result.state)
         with writing(folder):
-            if length is None and last > after:
-                journal.sync()
-                manifest[DIGEST] = journal.digest
-                save_checkpoint(folder / CHECKPOINT, last, state, manifest)
             predictions.finish()
     with writing(folder):
         return write_summary(folder, spec, setup.stream.best)

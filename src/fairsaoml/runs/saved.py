@@ -1,9 +1,10 @@
 """A run opened again from its folder: its learner as it was, and what it has learned."""
 
 import warnings
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -16,15 +17,15 @@ from fairsaoml.runs.checkpoint import CURRENT, Checkpoint, load_checkpoint
 from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SEAL, SERVED, SERVICE, SPEC, read_spec
 from fairsaoml.runs.journal import DIGEST, is_intact, whole_rounds
 from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows, versions
+from fairsaoml.streams.stream import Stream
 
 __all__ = [
-    "last_checkpoint",
+    "OpenRun",
     "load_run",
     "load_spec",
     "manifest_of",
     "name_other_versions",
     "name_service",
-    "saved_setup",
     "served_round",
     "states_like",
 ]
@@ -37,27 +38,91 @@ def load_spec(folder: Path) -> RunSpec:
     return RunSpec.from_json(read_spec(folder))
 
 
+class OpenRun(NamedTuple):
+    """A run's folder, what its spec.json says, and the same made real."""
+
+    folder: Path
+    content: dict[str, Any]
+    spec: RunSpec
+    setup: Setup
+
+    @classmethod
+    def of(
+        cls,
+        folder: Path,
+        content: dict[str, Any],
+        stream_of: Callable[[Mapping[str, Any]], Stream] = stream_without_rows,
+    ) -> "OpenRun":
+        """The run of a spec.json, its learner with all settings as they were.
+
+        Args:
+            folder: the run's.
+            content: of its spec.json.
+            stream_of: from what it says of the stream to that; by default one without rows, which
+                is enough to score new ones.
+
+        Raises:
+            RunError: this version cannot make the learner.
+        """
+        spec = RunSpec.from_json(content)
+        stream = stream_of(content["stream"])
+        try:
+            setup = Setup.of(spec, stream, content["learner"]["config"])
+        except ConfigError as error:
+            made = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
+            raise RunError(
+                f"the run's learner cannot be made: {error}; the run was made by {made}"
+            ) from None
+        return cls(folder, content, spec, setup)
+
+    def newest_checkpoint(
+        self, folder: Path | None = None, *, at_most: int | None = None
+    ) -> Checkpoint | None:
+        """The newest checkpoint, of its folder or another; RunError where it is not its own."""
+        folder, like = folder or self.folder / CHECKPOINT, states_like(self.spec, self.setup)
+        return load_checkpoint(folder, like, at_most=at_most, check=self._require_own)
+
+    def _require_own(self, manifest: dict[str, Any]) -> None:
+        # A spec.json of an earlier version, which has no seal, may have fewer digits.
+        alike = (lambda value: value) if SEAL in manifest else tidy
+        for part in OWN:
+            if part in manifest and alike(manifest[part]) != alike(self.content[part]):
+                raise RunError(
+                    f"{self.folder / SPEC} and the run's checkpoint differ in {part}: it was "
+                    "changed since; put it back, or start again with --force"
+                )
+
+    def last_checkpoint(self) -> Checkpoint | None:
+        """The newest checkpoint whose rounds are all in the journal, as they were written.
+
+        The journal is written before a checkpoint is, so only damage makes it the shorter one.
+        """
+        newest = usable = self.newest_checkpoint()
+        journal = self.folder / ROUNDS
+        journalled = whole_rounds(journal, len(self.spec.seeds), self.content.get("before", 0))
+        while usable and not (
+            usable.round <= journalled
+            and is_intact(journal, usable.round, usable.manifest.get(DIGEST))
+        ):
+            usable = self.newest_checkpoint(at_most=usable.round - 1)
+        if newest and usable is not newest:
+            warnings.warn(
+                f"{journal} is damaged: it does not hold the {newest.round} rounds that were "
+                f"saved; continuing after round {usable.round if usable else 0}",
+                stacklevel=3,
+            )
+        return usable
+
+
 def load_run(folder: Path) -> tuple[RunSpec, Setup, Checkpoint]:
     """A run and what it has learned, from its folder alone: the stream of the setup has no rows."""
     content = read_spec(folder)
-    spec = RunSpec.from_json(content)
     name_other_versions(content)
-    setup = saved_setup(content, stream_without_rows(content["stream"]))
-    checkpoint = _checkpoint(spec, setup, folder, content)
+    run = OpenRun.of(folder, content)
+    checkpoint = run.newest_checkpoint()
     if checkpoint is None:
         raise RunError(f"the run in {folder} has not learned anything yet; let it run on")
-    return spec, setup, checkpoint
-
-
-def saved_setup(content: dict[str, Any], stream: Any) -> Setup:
-    """The learner of a spec.json, with all its settings as they were."""
-    try:
-        return Setup.of(RunSpec.from_json(content), stream, content["learner"]["config"])
-    except ConfigError as error:
-        made = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
-        raise RunError(
-            f"the run's learner cannot be made: {error}; the run was made by {made}"
-        ) from None
+    return run.spec, run.setup, checkpoint
 
 
 def name_other_versions(content: dict[str, Any]) -> None:
@@ -88,51 +153,6 @@ def name_service(folder: Path, round: int) -> None:
             f"of round {round}; ask the service (`fairsaoml serve {folder}`) for the newer one",
             stacklevel=3,
         )
-
-
-def last_checkpoint(
-    spec: RunSpec, setup: Setup, folder: Path, content: dict[str, Any]
-) -> Checkpoint | None:
-    """The newest checkpoint whose rounds are all in the journal, as they were written.
-
-    The journal is written before a checkpoint is, so only damage makes it the shorter one.
-    """
-    newest = usable = _checkpoint(spec, setup, folder, content)
-    journal = folder / ROUNDS
-    journalled = whole_rounds(journal, len(spec.seeds), content.get("before", 0))
-    while usable and not (
-        usable.round <= journalled and is_intact(journal, usable.round, usable.manifest.get(DIGEST))
-    ):
-        usable = _checkpoint(spec, setup, folder, content, at_most=usable.round - 1)
-    if newest and usable is not newest:
-        warnings.warn(
-            f"{journal} is damaged: it does not hold the {newest.round} rounds that were saved; "
-            f"continuing after round {usable.round if usable else 0}",
-            stacklevel=3,
-        )
-    return usable
-
-
-def _checkpoint(
-    spec: RunSpec,
-    setup: Setup,
-    folder: Path,
-    content: dict[str, Any],
-    *,
-    at_most: int | None = None,
-) -> Checkpoint | None:
-    def require_own(manifest: dict[str, Any]) -> None:
-        # A spec.json of an earlier version, which has no seal, may have fewer digits.
-        alike = (lambda value: value) if SEAL in manifest else tidy
-        for part in OWN:
-            if part in manifest and alike(manifest[part]) != alike(content[part]):
-                raise RunError(
-                    f"{folder / SPEC} and the run's checkpoint differ in {part}: it was changed "
-                    "since; put it back, or start again with --force"
-                )
-
-    like = states_like(spec, setup)
-    return load_checkpoint(folder / CHECKPOINT, like, at_most=at_most, check=require_own)
 
 
 def states_like(spec: RunSpec, setup: Setup) -> State:

@@ -22,7 +22,6 @@ from fairsaoml.streams.stream import Stream
 __all__ = [
     "RunSpec",
     "Setup",
-    "changed_table",
     "pairs",
     "reopened_stream",
     "split_settings",
@@ -168,7 +167,11 @@ def reopened_stream(saved: Mapping[str, Any], folder: Path) -> Stream:
                 stacklevel=3,
             )
     elif stream.fingerprint != fingerprint:
-        raise changed_table(path or saved["name"])
+        raise DataError(
+            f"expected {path or saved['name']} as it was when the run began, got other rows; put "
+            "the old rows back, or start a new run (rows that were only added are learned with "
+            "`fairsaoml learn`)"
+        )
     return stream
 
 
@@ -186,14 +189,6 @@ def table_path(saved: Mapping[str, Any], folder: Path) -> Path:
             return place
     raise DataError(
         f"expected the run's table at {places[0]}, got none; put it back, or start a new run"
-    )
-
-
-def changed_table(path: Path | str) -> DataError:
-    """The error about a table that is not what a run has read."""
-    return DataError(
-        f"expected {path} as it was when the run began, got other rows; put the old rows back, or "
-        "start a new run (rows that were only added are learned with `fairsaoml learn`)"
     )
 
 

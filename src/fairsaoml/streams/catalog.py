@@ -161,14 +161,14 @@ def open_stream(
         if parameter.default is parameter.empty and setting not in chosen
     ]
     if missing:
-        from fairsaoml.streams.table.reading import open_source
-
-        there = ", ".join(open_source(name).columns[:MOST_COLUMNS]) if is_table(name) else ""
-        raise ConfigError(
+        words = (
             f"expected to be told which column of {name} is {' and which '.join(missing)}; "
             f"add {' '.join(f'--{setting} COLUMN' for setting in missing)}"
-            + f" (its columns: {there})"
-            * bool(there)
         )
+        if is_table(name):
+            from fairsaoml.streams.table.reading import open_source
+
+            words += f" (its columns: {', '.join(open_source(name).columns[:MOST_COLUMNS])})"
+        raise ConfigError(words)
     factory = _factory(entry)
     return factory(name, **chosen, **saved) if is_table(name) else factory(**chosen)

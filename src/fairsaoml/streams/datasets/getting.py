@@ -7,7 +7,7 @@ their publishers.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets import movielens, stops
 from fairsaoml.streams.datasets.download import OutOfReach, Progress, download
-from fairsaoml.streams.datasets.home import NotHere, data_home, keep_table
-from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, is_full, read_stops
+from fairsaoml.streams.datasets.home import KeptFiles, NotHere, data_home, keep_table
+from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
 
 __all__ = ["DATASETS", "DataSet", "KeptFiles", "Listener", "get_data", "list_data"]
 
@@ -45,13 +45,6 @@ class Listener(NamedTuple):
     progress: Callable[[str], AbstractContextManager[Progress]] = lambda title: nullcontext(
         lambda done, total: None
     )
-
-
-class KeptFiles(NamedTuple):
-    """What is now in the data home, and what a person should know of it."""
-
-    files: tuple[Path, ...]
-    notes: tuple[str, ...] = ()
 
 
 class DataSet(NamedTuple):
@@ -112,18 +105,15 @@ def _get_movielens(
 ) -> KeptFiles:
     kept = movielens.cached_ratings(home)
     if source is None and _loads(lambda: movielens.load_ratings(home), listener):
-        return _already_here(kept, "already here")
+        return _already_here("already here", kept)
     listener.say(MOVIELENS_LICENCE)
+    by_hand = (
+        f"download ml-100k.zip from {GROUPLENS_PAGE} and run: {movielens.GET} --from ml-100k.zip"
+    )
     sha256 = GROUPLENS_SHA256 if source is None else None
-    try:
-        with _local(home, source or GROUPLENS_URL, listener, sha256=sha256) as path:
-            ratings = movielens.read_ratings(path)
-            movielens.require_published(ratings, str(path))
-    except OutOfReach as error:
-        raise OutOfReach(
-            f"{error}; download ml-100k.zip from {GROUPLENS_PAGE} and run: "
-            f"{movielens.GET} --from ml-100k.zip"
-        ) from error
+    with _local(home, source or GROUPLENS_URL, listener, by_hand, sha256=sha256) as path:
+        ratings = movielens.read_ratings(path)
+        movielens.require_published(ratings, str(path))
     keep_table(ratings, kept)
     return KeptFiles((kept,))
 
@@ -147,8 +137,7 @@ def _get_stops(home: Path, source: str | None, years: str | None, listener: List
     if source is not None:
         return _stops_from(home, source, chosen, listener)
     wanted = chosen or stops.parse_years(stops.DEFAULT_YEARS)
-    got = [_published_year(home, year, listener) for year in wanted]
-    return _merged(got)
+    return KeptFiles.joined([_published_year(home, year, listener) for year in wanted])
 
 
 def _get_arrests(
@@ -158,8 +147,7 @@ def _get_arrests(
         return _stops_from(home, source, (stops.ARRESTS_YEAR,), listener, few_columns=True)
     copy = stops.kept_year(home, stops.ARRESTS)
     if _loads(lambda: stops.load_arrests(home), listener):
-        full = stops.kept_year(home, stops.ARRESTS_YEAR)
-        return _already_here(copy if copy.exists() else full, "already here")
+        return _already_here("already here", copy, stops.kept_year(home, stops.ARRESTS_YEAR))
     got = _published_year(home, stops.ARRESTS_YEAR, listener)
     copy.unlink(missing_ok=True)  # it was damaged, and would be taken first
     return got
@@ -167,23 +155,18 @@ def _get_arrests(
 
 def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
     """One year from NYPD, unless it is here and sound."""
-    kept = stops.kept_year(home, year)
     if _loads(lambda: stops.load_years([year], home), listener):
-        return _already_here(kept, f"{year}: already here")
-    try:
-        with _local(home, nypd_url(year), listener) as path:
-            read = read_stops(path)
-    except OutOfReach as error:
-        raise OutOfReach(
-            f"{error}; look for the file at {NYPD_PAGE} and run: {stops.GET} --from FILE"
-        ) from error
+        return _already_here(f"{year}: already here", stops.kept_year(home, year))
+    by_hand = f"look for the file at {NYPD_PAGE} and run: {stops.GET} --from FILE"
+    with _local(home, nypd_url(year), listener, by_hand) as path:
+        read = read_stops(path)
     if year not in read.counts or stops.not_whole(read, year):
         expected = f"{ROWS[year]:,} stops" if year in ROWS else "stops"
         raise DataError(
             f"{path.name}: expected {expected} of {year}, got {read.counts.get(year, 0):,}; "
             "nothing was kept: get it again"
         )
-    return _kept(stops.keep_stops(read, home, [year]))
+    return stops.keep_stops(read, home, [year])
 
 
 def _stops_from(
@@ -197,9 +180,8 @@ def _stops_from(
     """What fits of a file, or of the files in a folder; why the others do not."""
     with _local(home, source, listener) as path:
         alone = path.is_file()
-        read = {
-            file: read_stops(file) for file in ([path] if alone else stops.published_files(path))
-        }
+        files = [path] if alone else stops.published_files(path)
+        read = {file: read_stops(file) for file in files}
     if not read:
         raise DataError(
             f"{source}: expected NYPD's files (.csv, .csv.gz, .zip; the year in the name), got none"
@@ -216,44 +198,31 @@ def _stops_from(
     if len(unfit) == len(read):
         raise DataError("; ".join(words))
     kept = [
-        _kept(stops.keep_stops(content, home, years or content.counts))
+        stops.keep_stops(content, home, years or content.counts)
         for file, content in read.items()
         if file not in unfit
     ]
-    return _merged([*kept, KeptFiles((), words)])
+    return KeptFiles.joined([*kept, KeptFiles((), words)])
 
 
 def _unfit(
     content: Stops, years: Sequence[int] | None, *, few_columns: bool, alone: bool
 ) -> str | None:
     """Why a file cannot be used; None where it can."""
-    if not few_columns and not is_full(content.table):
+    if not few_columns and not content.full:
         return f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
     if years is not None and not set(years) & set(content.counts):
-        return f"expected stops of {_listed(years)}, got {_listed(content.counts)}"
+        wanted, got = (", ".join(map(str, some)) for some in (years, content.counts))
+        return f"expected stops of {wanted}, got {got}"
     parts = [note for year in content.counts for note in stops.not_whole(content, year)]
     if parts and not alone:
         return f"{'; '.join(parts)} (to use a part, name the file itself)"
     return None
 
 
-def _listed(years: Iterable[int]) -> str:
-    return ", ".join(str(year) for year in years)
-
-
-def _kept(files: dict[Path, tuple[str, ...]]) -> KeptFiles:
-    return _merged([KeptFiles((path,), notes) for path, notes in files.items()])
-
-
-def _merged(several: Sequence[KeptFiles]) -> KeptFiles:
-    files = tuple(path for kept in several for path in kept.files)
-    return KeptFiles(files, tuple(dict.fromkeys(note for kept in several for note in kept.notes)))
-
-
-def _already_here(kept: Path, note: str) -> KeptFiles:
-    return KeptFiles(
-        (kept,) if kept.exists() else (), (note,)
-    )  # published files stay where they are
+def _already_here(note: str, *places: Path) -> KeptFiles:
+    """The first of the places that there is; published files stay where they are."""
+    return KeptFiles(tuple([path for path in places if path.exists()][:1]), (note,))
 
 
 def _loads(load: Callable[[], object], listener: Listener) -> bool:
@@ -273,9 +242,12 @@ def _loads(load: Callable[[], object], listener: Listener) -> bool:
 
 @contextmanager
 def _local(
-    home: Path, source: str, listener: Listener, *, sha256: str | None = None
+    home: Path, source: str, listener: Listener, by_hand: str = "", *, sha256: str | None = None
 ) -> Iterator[Path]:
-    """A file or folder as it is; an address downloaded first, and its file removed after use."""
+    """A file or folder as it is; an address downloaded first, and its file removed after use.
+
+    `by_hand`: what to do where the address is out of reach.
+    """
     if not re.match(r"[a-z][a-z0-9+.-]+://", source, re.IGNORECASE):
         path = Path(source).expanduser()
         if not path.exists():
@@ -285,17 +257,14 @@ def _local(
         yield path
         return
     target = home / "downloads" / (Path(urlsplit(source).path).name or "download")
-    with listener.progress(target.name) as progress:
-        path = download(source, target, sha256=sha256, progress=progress)
     try:
+        with listener.progress(target.name) as progress:
+            path = download(source, target, sha256=sha256, progress=progress)
         yield path
+    except OutOfReach as error:
+        raise OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
     finally:
-        path.unlink(missing_ok=True)
-
-
-def _movielens_here(home: Path) -> tuple[str, ...]:
-    path = movielens.find_ratings(home)
-    return () if path is None else (str(path),)
+        target.unlink(missing_ok=True)
 
 
 DATASETS: dict[str, DataSet] = {
@@ -304,7 +273,7 @@ DATASETS: dict[str, DataSet] = {
         MOVIELENS_LICENCE,
         GROUPLENS_PAGE,
         ("movielens",),
-        _movielens_here,
+        lambda home: tuple(map(str, filter(None, [movielens.find_ratings(home)]))),
         _get_movielens,
     ),
     "stop-and-frisk": DataSet(

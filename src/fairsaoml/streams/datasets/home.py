@@ -1,15 +1,16 @@
 """Where data sets live on this machine, and how a file enters that place: whole or not at all."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import platformdirs
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.files import replacing
 
-__all__ = ["HOME_VARIABLE", "NotHere", "data_home", "keep_table", "kept_table", "missing"]
+__all__ = ["HOME_VARIABLE", "KeptFiles", "NotHere", "data_home", "keep_table", "kept_table"]
 
 HOME_VARIABLE = "FAIRSAOML_DATA_HOME"
 
@@ -35,16 +36,28 @@ def home_setting(home: str | Path | None) -> dict[str, str]:
 
 
 class NotHere(DataError):
-    """A data set that is not in the data home."""
+    """A data set that is not in the data home: it says the one command that gets it.
 
-
-def missing(what: str, home: Path, command: str) -> NotHere:
-    """The error of a data set that is not here: it says the one command that gets it.
-
-    >>> missing("MovieLens 100K", Path("data"), "fairsaoml data get movielens").args[0]
+    >>> NotHere("MovieLens 100K", Path("data"), "fairsaoml data get movielens").args[0]
     "MovieLens 100K is not in the data home 'data'; get it with: fairsaoml data get movielens"
     """
-    return NotHere(f"{what} is not in the data home {str(home)!r}; get it with: {command}")
+
+    def __init__(self, what: str, home: Path, command: str) -> None:
+        super().__init__(f"{what} is not in the data home {str(home)!r}; get it with: {command}")
+
+
+class KeptFiles(NamedTuple):
+    """What is now in the data home, and what a person should know of it."""
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def joined(several: "Sequence[KeptFiles]") -> "KeptFiles":
+        """All files, and each note once."""
+        files = tuple(path for kept in several for path in kept.files)
+        notes = dict.fromkeys(note for kept in several for note in kept.notes)
+        return KeptFiles(files, tuple(notes))
 
 
 def make_folder(folder: Path) -> None:

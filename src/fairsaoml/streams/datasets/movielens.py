@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.streams.datasets.home import data_home, home_setting, kept_table, missing
+from fairsaoml.streams.datasets.home import NotHere, data_home, home_setting, kept_table
 from fairsaoml.streams.datasets.slices import equal_slices, stream_of_slices
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Categorical, Encoder
@@ -115,7 +115,7 @@ def load_ratings(home: Path) -> Any:
     """The published ratings from a data home."""
     path = find_ratings(home)
     if path is None:
-        raise missing("MovieLens 100K", home, GET)
+        raise NotHere("MovieLens 100K", home, GET)
     ratings = kept_table(path, GET) if path.is_file() else read_ratings(path)
     require_published(ratings, str(path))
     return ratings

@@ -36,13 +36,8 @@ def equal_slices(table: Any, count: int, domain: str, sign: float = 1.0) -> list
         raise DataError(
             f"{domain}: expected at least {count} rows, one for each task, got {table.num_rows}"
         )
-    share, rest = divmod(table.num_rows, count)
-    ends = np.cumsum([share + (place < rest) for place in range(count)])
-    starts = [0, *ends[:-1]]
-    return [
-        TaskSlice(domain, table.slice(start, end - start), sign)
-        for start, end in zip(starts, ends, strict=True)
-    ]
+    parts = np.array_split(np.arange(table.num_rows), count)
+    return [TaskSlice(domain, table.slice(part[0], len(part)), sign) for part in parts]
 
 
 def stream_of_slices(
@@ -54,10 +49,17 @@ def stream_of_slices(
     notes: tuple[str, ...] = (),
 ) -> Stream:
     """One task for each slice. What an encoder would remark on is by design here: see the docs."""
+    assert encoder.label is not None
+    label = encoder.label
 
     def tasks(seed: int) -> Iterator[Task]:
-        for task_slice in slices:
-            yield _task(task_slice, encoder)
+        for domain, table, sign in slices:
+            yield Task(
+                x=sign * encoder.transform(table),
+                y=label.codes(table[label.column]).astype(np.float32),
+                group=np.stack([role.codes(table).codes for role in encoder.sensitive], axis=1),
+                domain=domain,
+            )
 
     return Stream(
         name=name,
@@ -68,15 +70,4 @@ def stream_of_slices(
         encoder=encoder.to_json(),
         fingerprint={"first_task": checksum(slices[0].table)},
         notes=notes,
-    )
-
-
-def _task(task_slice: TaskSlice, encoder: Encoder) -> Task:
-    assert encoder.label is not None
-    groups = [role.codes(task_slice.table).codes for role in encoder.sensitive]
-    return Task(
-        x=task_slice.sign * encoder.transform(task_slice.table),
-        y=encoder.label.codes(task_slice.table[encoder.label.column]).astype(np.float32),
-        group=np.stack(groups, axis=1),
-        domain=task_slice.domain,
     )

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.streams.datasets.home import data_home, home_setting
-from fairsaoml.streams.datasets.nypd import BOROUGHS, PRECINCTS
-from fairsaoml.streams.datasets.nypd_file import FEATURE, code_book
+from fairsaoml.streams.datasets.nypd import BOROUGHS, FEATURE, PRECINCTS, code_book
 from fairsaoml.streams.datasets.slices import TaskSlice, equal_slices, stream_of_slices
 from fairsaoml.streams.datasets.stops import (
     ARRESTS_YEAR,
     DEFAULT_YEARS,
+    Rows,
     load_arrests,
     load_years,
     parse_years,
@@ -56,13 +56,18 @@ def stop_and_frisk(
     """Boroughs in the order of `route`, 32 tasks each; B Brooklyn, M Manhattan, Q Queens, R Bronx,
     S Staten Island. `years`: "2014-2016", "2012" or "2009,2011", of 2003 to 2016.
     """
-    _check_route(route)
-    table, notes = load_years(parse_years(years), data_home(home))
-    table, unlabelled = _with_label(table, "frisked")
+    if not route or len(set(route)) < len(route) or not set(route) <= set(BOROUGHS):
+        letters = ", ".join(f"{letter} {name}" for letter, name in BOROUGHS.items())
+        raise ConfigError(
+            f"expected a route of different boroughs ({letters}), got {route!r}; "
+            f"{closest(route, ('BMS', 'RQS'))}"
+        )
+    rows = load_years(parse_years(years), data_home(home))
+    boroughs, notes = _labelled(rows, "frisked", route)
     slices = [
         task_slice
-        for letter in route
-        for task_slice in equal_slices(_in_borough(table, letter), TASKS, BOROUGHS[letter])
+        for borough, table in boroughs.items()
+        for task_slice in equal_slices(table, TASKS, borough)
     ]
     fitted = fit_encoder(
         slices[0].table.select([*MEASURED, "detailcm"]),
@@ -87,21 +92,21 @@ def stop_and_frisk(
         slices,
         encoder,
         settings={"years": str(years), **home_setting(home)},
-        notes=(*notes, *unlabelled, *encoder.notes()),
+        notes=(*notes, *encoder.notes()),
     )
 
 
 def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
     """All stops of 2011 with a borough: B M Q R S, ten days to a task, label arrest."""
     table, notes = load_arrests(data_home(home))
-    table, unlabelled = _with_label(table, "arstmade")
     weekday = pc.cast(pc.day_of_week(table["date"]), pa.int8())
     names = pa.DictionaryArray.from_arrays(weekday.combine_chunks(), pa.array(WEEKDAYS))
-    table = table.append_column("weekday", names)
+    rows = table.append_column("weekday", names), notes
+    boroughs, notes = _labelled(rows, "arstmade", ARRESTS_ROUTE)
     slices = [
-        task_slice
-        for letter in ARRESTS_ROUTE
-        for task_slice in _by_days(_in_borough(table, letter), letter)
+        TaskSlice(borough, stops)
+        for borough, table in boroughs.items()
+        for stops in _by_days(table)
     ]
     precincts = sorted(number for numbers in PRECINCTS.values() for number in numbers)
     encoder = Encoder(
@@ -118,35 +123,22 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
         slices,
         encoder,
         settings=home_setting(home),
-        notes=(*notes, *unlabelled),
+        notes=notes,
     )
 
 
-def _check_route(route: str) -> None:
-    if not route or len(set(route)) < len(route) or not set(route) <= set(BOROUGHS):
-        letters = ", ".join(f"{letter} {name}" for letter, name in BOROUGHS.items())
-        raise ConfigError(
-            f"expected a route of different boroughs ({letters}), got {route!r}; "
-            f"{closest(route, ('BMS', 'RQS'))}"
-        )
-
-
-def _with_label(table: Any, label: str) -> tuple[Any, tuple[str, ...]]:
+def _labelled(rows: Rows, label: str, route: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The stops with a label in each borough of the route, and notes."""
+    table, notes = rows
     kept = table.filter(pc.is_valid(table[label]))
-    lost = table.num_rows - kept.num_rows
-    return kept, (f"{lost:,} stops without {label!r} left out",) if lost else ()
+    if lost := table.num_rows - kept.num_rows:
+        notes = (*notes, f"{lost:,} stops without {label!r} left out")
+    return {BOROUGHS[one]: kept.filter(pc.equal(kept["borough"], one)) for one in route}, notes
 
 
-def _in_borough(table: Any, letter: str) -> Any:
-    return table.filter(pc.equal(table["borough"], letter))
-
-
-def _by_days(table: Any, letter: str) -> list[TaskSlice]:
+def _by_days(table: Any) -> list[Any]:
     """Ten days to a task, counted from 1 January; a stretch without stops is no task."""
     days = np.asarray(table["date"]).astype("datetime64[D]")
     block = (days - np.datetime64(f"{ARRESTS_YEAR}-01-01")).astype(int) // ARRESTS_DAYS
     _, starts, sizes = np.unique(block, return_index=True, return_counts=True)
-    return [
-        TaskSlice(BOROUGHS[letter], table.slice(start, size))
-        for start, size in zip(starts, sizes, strict=True)
-    ]
+    return [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]

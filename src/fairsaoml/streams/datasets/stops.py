@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.streams.datasets.home import keep_table, kept_table, missing
-from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, is_full, read_stops, rows_of
+from fairsaoml.streams.datasets.home import KeptFiles, NotHere, keep_table, kept_table
+from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
 
 __all__ = ["DEFAULT_YEARS", "keep_stops", "load_arrests", "load_years", "parse_years"]
 
@@ -54,18 +55,15 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> dict[Path, tuple[str, ...]]:
-    """Write these years of a file into the data home; the files, each with its notes.
-
-    What was kept of such a year before is replaced.
-    """
-    kept = {}
+def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:
+    """Write these years of a file into the data home; what was kept of them before is replaced."""
+    kept = []
     for year in sorted(set(stops.counts) & set(years)):
         table, notes = _year_of(stops, year)
-        path = kept_year(home, year if is_full(table) else ARRESTS)
+        path = kept_year(home, year if stops.full else ARRESTS)
         keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
-        kept[path] = notes
-    return kept
+        kept.append(KeptFiles((path,), notes))
+    return KeptFiles.joined(kept)
 
 
 def load_years(years: Iterable[int], home: Path) -> Rows:
@@ -79,13 +77,13 @@ def load_years(years: Iterable[int], home: Path) -> Rows:
         for path in published_files(home, year):
             if path not in published:  # one file may hold several years
                 published[path] = read_stops(path)
-            if is_full(published[path].table) and year in published[path].counts:
+            if published[path].full and year in published[path].counts:
                 rows[year] = _year_of(published[path], year)
     absent = [year for year in years if year not in rows]
     if absent:
         which = ",".join(str(year) for year in absent)
         option = "" if set(absent) <= set(parse_years(DEFAULT_YEARS)) else f" --years {which}"
-        raise missing(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
+        raise NotHere(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
     tables, notes = zip(*rows.values(), strict=True)
     alike = [table.select(tables[0].column_names) for table in tables]
     together = pa.concat_tables(alike).unify_dictionaries().combine_chunks()
@@ -100,7 +98,7 @@ def load_arrests(home: Path) -> Rows:
             return _load(path, command)
     files = [read_stops(path) for path in published_files(home, ARRESTS_YEAR)]
     if not files:
-        raise missing(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
+        raise NotHere(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
     return _year_of(max(files, key=lambda stops: stops.table.num_rows), ARRESTS_YEAR)
 
 
@@ -144,7 +142,8 @@ def _load(path: Path, command: str) -> Rows:
 
 
 def _year_of(stops: Stops, year: int) -> Rows:
-    return rows_of(stops.table, year), (*stops.notes, *not_whole(stops, year))
+    rows = stops.table.filter(pc.equal(pc.year(stops.table["date"]), year))
+    return rows, (*stops.notes, *not_whole(stops, year))
 
 
 def not_whole(stops: Stops, year: int) -> tuple[str, ...]:

@@ -131,20 +131,22 @@ class OutOfOrder(DataError):
 
 
 class Timeline:
-    """Reads the times of one batch after another, which must not go back."""
+    """Reads the times of one batch after another; `disorder` says where they first go back."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.rows, self.last = 0, -np.inf
+        self.disorder: OutOfOrder | None = None
 
     def seconds(self, table: Any) -> np.ndarray:
-        """The times of the next batch; raises `OutOfOrder` where one goes back."""
+        """The times of the next batch, which has rows."""
         seconds = self.clock.seconds(table, self.rows)
-        steps = np.diff(seconds, prepend=self.last)
-        if (steps < 0).any():
-            place = int(np.argmax(steps < 0))
+        back = np.diff(seconds, prepend=self.last) < 0
+        if self.disorder is None and back.any():
+            place = int(np.argmax(back))
             earlier = seconds[place - 1] if place else self.last
-            raise OutOfOrder(self.clock, self.rows + place + 1, seconds[place], float(earlier))
+            row = self.rows + place + 1
+            self.disorder = OutOfOrder(self.clock, row, seconds[place], float(earlier))
         self.rows += table.num_rows
         self.last = float(seconds[-1])
         return seconds
@@ -154,5 +156,9 @@ def timed(batches: Iterable[Any], clock: Clock | None) -> Iterator[TimedRows]:
     """The batches that have rows, with their times, which must not go back."""
     timeline = None if clock is None else Timeline(clock)
     for table in batches:
-        if table.num_rows:
-            yield TimedRows(table, None if timeline is None else timeline.seconds(table))
+        if not table.num_rows:
+            continue
+        seconds = None if timeline is None else timeline.seconds(table)
+        if timeline is not None and timeline.disorder is not None:
+            raise timeline.disorder
+        yield TimedRows(table, seconds)

@@ -24,6 +24,7 @@ __all__ = [
     "canonical",
     "checksum",
     "factor",
+    "filled",
     "is_flat",
     "numbers",
     "plain",
@@ -151,6 +152,15 @@ def array(column: Any) -> Any:
     return column
 
 
+def filled(values: Any, missing: Any) -> np.ndarray:
+    """An Arrow array as a NumPy array, with `missing` where it is null.
+
+    >>> filled(pa.array([1, None]), 0)
+    array([1, 0])
+    """
+    return pc.fill_null(values, missing).to_numpy(zero_copy_only=False)
+
+
 def factor(column: Any) -> Factor:
     """Distinct canonical texts of a column and each row's code.
 
@@ -161,12 +171,12 @@ def factor(column: Any) -> Factor:
     ['1', '2.5']
     """
     column = array(column).dictionary_encode()
-    raw = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    raw = filled(column.indices, -1).astype(np.int64)
     if not len(column.dictionary):
         return Factor(raw, pa.array([], pa.string()))
     # Two texts may be one value (" a" and "a"): encode what is left after cleaning once more.
     clean = canonical(column.dictionary).dictionary_encode()
-    again = pc.fill_null(clean.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    again = filled(clean.indices, -1).astype(np.int64)
     return Factor(np.append(again, -1)[raw], clean.dictionary)
 
 
@@ -179,8 +189,7 @@ def positions(values: Any, known: Sequence[str], *, fold: bool = False) -> np.nd
     texts = pa.array(known, pa.string())
     if fold:
         values, texts = pc.utf8_lower(values.cast(pa.string())), pc.utf8_lower(texts)
-    place = pc.fill_null(pc.index_in(values, value_set=texts), -1)
-    return place.to_numpy(zero_copy_only=False).astype(np.int64)
+    return filled(pc.index_in(values, value_set=texts), -1).astype(np.int64)
 
 
 def some(values: Sequence[str]) -> str:

@@ -5,10 +5,10 @@ the rows of the task at hand are held, however long the stream.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,17 +17,7 @@ from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.clock import Clock, TimedRows
 from fairsaoml.streams.table.reading import join
 
-__all__ = [
-    "ByPlace",
-    "ByTime",
-    "Cut",
-    "Every",
-    "Numbering",
-    "TaskRows",
-    "continued_cut",
-    "cut",
-    "whole_tasks",
-]
+__all__ = ["Cut", "Every", "Numbering", "TaskRows", "continued_cut", "cut", "whole_tasks"]
 
 TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
@@ -56,21 +46,16 @@ class Every:
     unit: str
 
     @staticmethod
-    def parse(text: str) -> "Every":
-        """From a number and a unit: min, H, D, W, M (months), Q, Y."""
-        match = re.fullmatch(r"\s*(\d*)\s*([A-Za-z]+)\s*", text)
+    def parse(text: Any) -> "Every":
+        """From a number and a unit: min, H, D, W, M (months, never m), Q, Y."""
+        match = re.fullmatch(r"\s*(\d*)\s*((?i:min)|[HDWMQYhdwqy])\s*", str(text))
         count = int(match[1][:20] or 1) if match else 0  # Python refuses numbers of 5,000 digits
-        unit = match[2].upper() if match else ""
-        if (
-            not 1 <= count <= MOST
-            or unit not in {*MONTHS_IN, *SECONDS_IN}
-            or (match and match[2] == "m")
-        ):
+        if match is None or not 1 <= count <= MOST:
             raise ConfigError(
                 f"every must be a number and one of min, H, D, W, M (months), Q, Y, got {text!r}; "
                 "use for example 10D or 1M"
             )
-        return Every(count=count, unit=unit)
+        return Every(count=count, unit=match[2].upper())
 
     def windows(self, seconds: np.ndarray, origin: float) -> np.ndarray:
         """The number of the window each time falls in; window 0 is the one of `origin`.
@@ -91,61 +76,6 @@ class Every:
         anchor = FIRST_MONDAY if self.unit == "W" else 0.0
         start = np.floor((origin - anchor) / step) * step + anchor
         return np.floor((seconds - start) / (step * self.count)).astype(np.int64)
-
-
-class Numbering(Protocol):
-    """Gives rows, batch after batch, the number of their task."""
-
-    def __call__(self, rows: TimedRows) -> np.ndarray: ...
-
-    def full(self) -> bool:
-        """Whether the next row is sure to open another task."""
-        ...
-
-
-class ByPlace:
-    """A row's task follows from its place in the stream alone."""
-
-    def __init__(self, task_of: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.task_of, self.seen = task_of, 0
-
-    @classmethod
-    def rows(cls, rows: int) -> "ByPlace":
-        """A new task every so many rows."""
-        return cls(lambda places: places // rows)
-
-    @classmethod
-    def tasks(cls, tasks: int, length: int) -> "ByPlace":
-        """So many tasks of equal size, to a row: task i ends before row (i + 1) n // tasks."""
-        ends = np.arange(1, tasks + 1) * length // tasks
-        return cls(lambda places: np.searchsorted(ends, places, side="right"))
-
-    def __call__(self, rows: TimedRows) -> np.ndarray:
-        places = self.seen + np.arange(rows.table.num_rows)
-        self.seen += rows.table.num_rows
-        return self.task_of(places)
-
-    def full(self) -> bool:
-        last, following = self.task_of(np.array([self.seen - 1, self.seen]))
-        return bool(last != following)
-
-
-class ByTime:
-    """A new task with every window of the calendar in which there are rows."""
-
-    def __init__(self, every: Every, clock: Clock) -> None:
-        self.every, self.clock = every, clock
-        self.origin: float | None = None
-
-    def __call__(self, rows: TimedRows) -> np.ndarray:
-        assert rows.seconds is not None  # the caller asks for `every` only where there is a time
-        if self.origin is None:
-            self.per_second = self.clock.per_second(float(rows.seconds[0]))
-            self.origin = float(rows.seconds[0]) / self.per_second
-        return self.every.windows(rows.seconds / self.per_second, self.origin)
-
-    def full(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,11 +105,10 @@ class Cut:
                     f"{option} must be at least 1 and at most {MOST}, got {value!r}; "
                     "use for example 100"
                 )
-        if every is not None and not isinstance(every, str):
-            raise ConfigError(f"every must be such as 10D or 1M, got {every!r}; write it so")
         if every is not None and time is None:
             raise ConfigError(f"every={every!r} needs a time column, got none; name it with time")
-        return cls(tasks=tasks, rows=rows, every=Every.parse(every) if every else None)
+        asked = None if every in (None, "") else Every.parse(every)
+        return cls(tasks=tasks, rows=rows, every=asked)
 
     def for_length(self, length: int | None) -> "Cut":
         """This cut for a table of `length` rows; None for a stream of unknown length."""
@@ -201,13 +130,15 @@ class Cut:
         tasks = max(length // TASK_ROWS, min(FEW_TASKS, length // FEW_ROWS), 2)
         return replace(chosen, tasks=tasks)
 
-    def numbering(self, clock: Clock | None) -> Numbering:
-        """A fresh numbering, for one pass over the rows."""
-        if self.every is not None and clock is not None:
-            return ByTime(self.every, clock)
-        if self.tasks is not None and self.length is not None:
-            return ByPlace.tasks(self.tasks, self.length)
-        return ByPlace.rows(self.rows or TASK_ROWS)
+    def task_of(self, places: np.ndarray) -> np.ndarray:
+        """The number of each row's task, by its place: every so many rows, or of equal size.
+
+        >>> Cut(tasks=3, length=8).task_of(np.arange(8))
+        array([0, 0, 1, 1, 1, 2, 2, 2])
+        """
+        if self.tasks and self.length:  # task i ends before row (i + 1) length // tasks
+            return ((places + 1) * self.tasks - 1) // self.length
+        return places // (self.rows or TASK_ROWS)
 
     def first_rows(self) -> int | None:
         """The number of rows of the first task; None where the calendar decides."""
@@ -215,7 +146,7 @@ class Cut:
             return None
         if self.tasks is not None and self.length is not None:
             return self.length // self.tasks
-        return self.rows or TASK_ROWS
+        return self.rows
 
     def count(self, windows: int | None) -> int | None:
         """The number of tasks, given the number of calendar windows that have rows."""
@@ -224,23 +155,59 @@ class Cut:
         return self.tasks or -(-self.length // (self.rows or TASK_ROWS))
 
 
-def continued_cut(
-    cutting: Cut, clock: Clock | None, numbering: Numbering, domain: str | None
-) -> dict[str, Any]:
+class Numbering:
+    """Gives rows, batch after batch, the number of their task.
+
+    Args:
+        cutting: How tasks are cut.
+        clock: How the time column is read, where there is one.
+        origin: The second from which windows of the calendar are counted; that of the first row by
+            default.
+        per_second: What one second is in the time column's numbers.
+    """
+
+    def __init__(
+        self,
+        cutting: Cut,
+        clock: Clock | None = None,
+        origin: float | None = None,
+        per_second: float | None = None,
+    ) -> None:
+        self.cutting, self.clock, self.seen = cutting, clock, 0
+        self.origin, self.per_second = origin, per_second
+
+    def __call__(self, rows: TimedRows) -> np.ndarray:
+        every = self.cutting.every
+        if every is None:
+            places = self.seen + np.arange(rows.table.num_rows)
+            self.seen += rows.table.num_rows
+            return self.cutting.task_of(places)
+        assert rows.seconds is not None  # nobody cuts along the calendar without a time
+        assert self.clock is not None
+        if self.origin is None or self.per_second is None:
+            self.per_second = self.clock.per_second(float(rows.seconds[0]))
+            self.origin = float(rows.seconds[0]) / self.per_second
+        return every.windows(rows.seconds / self.per_second, self.origin)
+
+    def full(self) -> bool:
+        """Whether the next row is sure to open another task."""
+        last, following = self.cutting.task_of(np.array([self.seen - 1, self.seen]))
+        return self.cutting.every is None and bool(last != following)
+
+
+def continued_cut(numbering: Numbering, domain: str | None) -> dict[str, Any]:
     """How rows that are added to a table later are cut, as plain values.
 
     A table that was cut into so many tasks goes on with as many rows a task.
     """
-    rows = cutting.rows
-    if cutting.tasks is not None and cutting.length is not None:
-        rows = cutting.length // cutting.tasks
+    cutting, clock = numbering.cutting, numbering.clock
     return {
-        "rows": rows,
+        "rows": cutting.first_rows(),
         "every": None if cutting.every is None else f"{cutting.every.count}{cutting.every.unit}",
         "time": None if clock is None else clock.column,
         "format": None if clock is None else clock.format,
-        "origin": getattr(numbering, "origin", None),
-        "per_second": getattr(numbering, "per_second", None),
+        "origin": numbering.origin,
+        "per_second": numbering.per_second,
         "domain": domain,
     }
 
@@ -258,23 +225,20 @@ def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any
     >>> [task.table["a"].to_pylist() for task in tasks], rest["a"].to_pylist()
     ([[1, 2], [3, 4]], [5])
     """
-    numbers = np.arange(table.num_rows) // (how["rows"] or TASK_ROWS)
-    if how.get("time") is not None and table.num_rows:
+    if not table.num_rows:
+        return [], table
+    every = None if how["every"] is None else Every.parse(how["every"])
+    clock = seconds = None
+    if how.get("time") is not None:
         clock = Clock(column=how["time"], format=how["format"])
         seconds = clock.seconds(table)
         order = np.argsort(seconds, kind="stable")
         table, seconds = table.take(order), seconds[order]
-        if how["every"] is not None:
-            every = Every.parse(how["every"])
-            numbers = every.windows(seconds / how["per_second"], how["origin"])
-    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), table.num_rows]
-    if how["every"] is None and table.num_rows and table.num_rows % (how["rows"] or TASK_ROWS) == 0:
-        edges.append(table.num_rows)  # the last task is full as well
-    tasks = [
-        TaskRows(table.slice(low, high - low), int(numbers[low]))
-        for low, high in pairwise(edges[:-1])
-    ]
-    return tasks, table.slice(edges[-2])
+    cutting = Cut(rows=how["rows"], every=every)
+    numbering = Numbering(cutting, clock, how.get("origin"), how.get("per_second"))
+    tasks = list(cut([TimedRows(table, seconds)], numbering))
+    rest = table.slice(table.num_rows) if numbering.full() else tasks.pop().table
+    return tasks, rest
 
 
 def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows]:
@@ -283,7 +247,7 @@ def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows
     >>> import pyarrow as pa
     >>> tables = pa.table({"a": [1, 2]}), pa.table({"a": [3, 4, 5]})
     >>> batches = [TimedRows(table, None) for table in tables]
-    >>> [task.table["a"].to_pylist() for task in cut(batches, ByPlace.rows(3))]
+    >>> [task.table["a"].to_pylist() for task in cut(batches, Numbering(Cut(rows=3)))]
     [[1, 2, 3], [4, 5]]
     """
     held: list[Any] = []

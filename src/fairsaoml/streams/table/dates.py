@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, closest
-from fairsaoml.streams.table.columns import Numbers, array, factor
+from fairsaoml.streams.table.columns import Numbers, array, factor, filled
 
 __all__ = ["CLOCK", "DAY", "TYPED", "YEAR", "formats", "of_text", "read", "require_format", "shown"]
 
@@ -148,20 +148,17 @@ def _number(part: dict[str, Any], name: str, absent: float) -> np.ndarray:
     if name not in part:
         return np.full(len(part["matched"]), absent)
     text = part[name]
-    value = pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
-    return pc.fill_null(value, absent).to_numpy(zero_copy_only=False)
+    return filled(pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64()), absent)
 
 
 def _days(part: dict[str, Any]) -> np.ndarray:
     """Days since 1970, NaN where the month has no such day."""
     year, day = _number(part, "year", 0), _number(part, "day", 0)
-    short = pc.equal(pc.utf8_length(part["year"]), 2)  # 01 is 2001, 0001 is not
-    short = pc.fill_null(short, False).to_numpy(zero_copy_only=False)
+    short = filled(pc.equal(pc.utf8_length(part["year"]), 2), False)  # 01 is 2001, 0001 is not
     year = np.where(short, year + 1900 + 100 * (year < CENTURY_TURN), year)
     if "name" in part:
-        short = pc.utf8_slice_codeunits(pc.utf8_lower(part["name"]), 0, 3)
-        known = pc.index_in(short, value_set=pa.array(MONTHS))
-        month = pc.fill_null(known, -1).to_numpy(zero_copy_only=False) + 1
+        name = pc.utf8_slice_codeunits(pc.utf8_lower(part["name"]), 0, 3)
+        month = filled(pc.index_in(name, value_set=pa.array(MONTHS)), -1) + 1
     else:
         month = _number(part, "month", 0)
     months = ((year - 1970) * 12 + np.clip(month, 1, 12) - 1).astype(np.int64)
@@ -173,10 +170,7 @@ def _days(part: dict[str, Any]) -> np.ndarray:
 def _seconds_of_day(part: dict[str, Any]) -> np.ndarray:
     hour, minute, second = (_number(part, name, 0) for name in ("hour", "minute", "second"))
     half = pc.utf8_lower(part["half"]) if "half" in part else pa.nulls(len(hour), pa.string())
-    after_noon, before_noon = (
-        pc.fill_null(pc.equal(half, word), False).to_numpy(zero_copy_only=False)
-        for word in ("pm", "am")
-    )
+    after_noon, before_noon = (filled(pc.equal(half, word), False) for word in ("pm", "am"))
     real = (hour <= 24) & (minute < 60) & (second < 61)
     real &= ~(after_noon | before_noon) | ((hour >= 1) & (hour <= 12))
     hour = np.where(after_noon | before_noon, hour % 12, hour) + 12 * after_noon
@@ -188,6 +182,6 @@ def _seconds_ahead(part: dict[str, Any]) -> np.ndarray:
     if "zone" not in part:
         return np.zeros(len(part["matched"]))
     inner = _parts(part["zone"], r"^(?P<sign>[+-])(?P<hour>\d{2}):?(?P<minute>\d{2})$")
-    behind = pc.fill_null(pc.equal(inner["sign"], "-"), False).to_numpy(zero_copy_only=False)
+    behind = filled(pc.equal(inner["sign"], "-"), False)
     ahead = 3600 * _number(inner, "hour", 0) + 60 * _number(inner, "minute", 0)
     return np.where(behind, -ahead, ahead)

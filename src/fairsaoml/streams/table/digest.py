@@ -56,28 +56,15 @@ class Fingerprint:
         return {"rows": self.rows, "columns": dict(self._types), "digest": digest.hexdigest()}
 
 
-def known_beginning(
-    batches: Iterable[Any], known: Collection[Mapping[str, Any]]
-) -> tuple[int, dict[str, Any]]:
-    """How many rows at the beginning have a known fingerprint; and the fingerprint of all.
-
-    Args:
-        batches: Arrow tables, one after another.
-        known: Fingerprints of rows that were read before.
-    """
-    wanted = sorted({entry["rows"] for entry in known if entry["rows"]})
+def known_beginning(table: Any, known: Iterable[Mapping[str, Any]]) -> int:
+    """How many rows at the beginning of a table have a known fingerprint: were read before."""
     digests = {(entry["rows"], entry["digest"]) for entry in known}
     seen, begins = Fingerprint(), 0
-    for table in batches:
-        for rows in wanted:
-            if seen.rows < rows <= seen.rows + table.num_rows:
-                head = table.slice(0, rows - seen.rows)
-                table = table.slice(head.num_rows)
-                seen.add(head)
-                if (rows, seen.to_json()["digest"]) in digests:
-                    begins = rows
-        seen.add(table)
-    return begins, seen.to_json()
+    for rows in sorted({rows for rows, _ in digests if 0 < rows <= table.num_rows}):
+        seen.add(table.slice(seen.rows, rows - seen.rows))
+        if (rows, seen.to_json()["digest"]) in digests:
+            begins = rows
+    return begins
 
 
 def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
@@ -92,7 +79,7 @@ def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
     """
     place, known_rows = 0, -1
     while known_rows:
-        known_rows, _ = known_beginning([table.slice(place)], known)
+        known_rows = known_beginning(table.slice(place), known)
         place += known_rows
     return place
 

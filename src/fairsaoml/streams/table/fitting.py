@@ -106,6 +106,8 @@ def _words(name: str) -> list[str]:
 def leaks(first: Task, encoder: Encoder) -> tuple[str, ...]:
     """Notes on columns that alone say in the first task what the label or a group says."""
     notes = []
+    ends = np.cumsum([len(column.features) for column in encoder.columns])
+    parts = np.split(first.x, ends[:-1], axis=1)  # by column
     targets = {"": first.y > 0}
     for place, role in enumerate(encoder.sensitive):
         for code, level in enumerate(role.levels[len(role.levels) == 2 :], len(role.levels) == 2):
@@ -113,13 +115,12 @@ def leaks(first: Task, encoder: Encoder) -> tuple[str, ...]:
     for group, target in targets.items():
         if min(target.sum(), (~target).sum()) < FEW_IN_GROUP:
             continue
-        same, start = [], 0
-        for column in encoder.columns:
-            stop = start + len(column.features)
-            area = max(_area(_scores(first.x[:, start:stop], target), target))
-            if area > GIVES_AWAY:
-                same.append(f"{column.name} (AUC {area:.3f})")
-            start = stop
+        areas = [max(_area(_scores(part, target), target)) for part in parts]
+        same = [
+            f"{column.name} (AUC {area:.3f})"
+            for column, area in zip(encoder.columns, areas, strict=True)
+            if area > GIVES_AWAY
+        ]
         if same and group:
             notes.append(f"appears to restate {group}, think of --drop: {', '.join(same)}")
         elif same:

@@ -20,13 +20,15 @@ import pyarrow.parquet as pq
 
 from fairsaoml.core.errors import DataError, closest
 from fairsaoml.streams.table.columns import UNTYPED, plain, texts
-from fairsaoml.streams.table.text import UNREADABLE, TextTable, damaged
+from fairsaoml.streams.table.text import TextTable, reading
 
 __all__ = ["Source", "join", "need", "open_source", "read_table", "to_arrow"]
 
 BATCH_ROWS = 1 << 16  # one batch of a Parquet file
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+
+Batches = Callable[[Sequence[str]], Iterator[Any]]  # columns -> a pass over Arrow tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,7 @@ class Source:
 
     name: str
     columns: tuple[str, ...]
-    batches: Callable[[Sequence[str]], Iterator[Any]]  # columns -> a pass over Arrow tables
+    batches: Batches
     finite: bool  # whether it may be passed over once before the stream begins
     path: Path | None = None
     notes: list[str] = field(default_factory=list)  # a pass may add what it met on its way
@@ -60,37 +62,37 @@ class Source:
 
 def open_source(source: Any) -> Source:
     """The pass over a path, a dataframe, a list, an iterator, or a function giving an iterator."""
+    if isinstance(source, Source):
+        return source
     if isinstance(source, (str, os.PathLike)):
         return _of_file(Path(source))
     if isinstance(source, (list, tuple)) and source:
-        return _of_batches(lambda: iter(source), finite=True)
+        return _of_batches(source, lambda: source, finite=True)
     if isinstance(source, (Iterator, pa.RecordBatchReader)):
-        return _of_batches(_once(iter(source)), finite=False)
+        return _of_batches(source, None, finite=False)
     table = _arrow_table(source)
     if table is not None:
-        return Source(
-            name="table",
-            columns=tuple(table.column_names),
-            batches=partial(_slices, table),
-            finite=True,
-        )
+        batches, columns = partial(_slices, table), tuple(table.column_names)
+        return Source(name="table", columns=columns, batches=batches, finite=True)
     if callable(source):
-        return _of_batches(source, finite=False)
+        return _of_batches(source(), source, finite=False)
     raise DataError(
         "expected a path, a dataframe, an iterator of dataframes or a function returning one, "
         f"got {type(source).__name__}; pass for example a pandas, polars or pyarrow table"
     )
 
 
-def read_table(source: Any, columns: Sequence[str] | None = None) -> Any:
+def read_table(source: Any, columns: Iterable[str] | None = None, where: str = "the table") -> Any:
     """All rows of a file or dataframe as one Arrow table; CSV columns are text.
+
+    `columns`: those to read, by default all; `where`: what the table is called in an error.
 
     >>> read_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), ["a"]).to_pydict()
     {'a': [1, 2]}
     """
     opened = open_source(source)
     wanted = opened.columns if columns is None else tuple(columns)
-    need(wanted, opened.columns)
+    need(wanted, opened.columns, where)
     return join(
         [*opened.batches(wanted)]
         or [pa.table({name: pa.array([], pa.string()) for name in wanted})]
@@ -181,32 +183,26 @@ def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
 # Iterators
 
 
-def _of_batches(start: Callable[[], Any], *, finite: bool) -> Source:
-    """Batches from a function that starts a pass over them."""
-    begun = _tables(start())
-    first = next(begun, None)
+def _of_batches(begun: Any, again: Callable[[], Any] | None, *, finite: bool) -> Source:
+    """Batches of a pass that has begun, and a function that starts another where there is one."""
+    tables = _tables(begun)
+    first = next(tables, None)
     if first is None:
         raise DataError("expected batches of rows, got an iterator without any; give it rows")
-    waiting = [chain([first], begun)]  # the pass that was begun to see the columns
+    waiting = [chain([first], tables)]  # the pass that was begun to see the columns
 
     def batches(wanted: Sequence[str]) -> Iterator[Any]:
-        return _narrow(waiting.pop() if waiting else _tables(start()), wanted)
-
-    return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
-
-
-def _once(iterator: Iterator[Any]) -> Callable[[], Iterator[Any]]:
-    waiting = [iterator]
-
-    def start() -> Iterator[Any]:
-        if not waiting:
+        if not waiting and again is None:
             raise DataError(
                 "expected to read an iterator once, got asked for a second pass; "
                 "give a function that returns a fresh iterator instead"
             )
-        return waiting.pop()
+        tables = waiting.pop() if again is None or waiting else _tables(again())
+        for number, table in enumerate(tables, start=1):
+            need(wanted, table.column_names, f"batch {number}")
+            yield table.select(list(wanted))
 
-    return start
+    return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
 
 
 def _tables(iterator: Any) -> Iterator[Any]:
@@ -218,12 +214,6 @@ def _tables(iterator: Any) -> Iterator[Any]:
     return (to_arrow(frame) for frame in iterator)
 
 
-def _narrow(tables: Iterator[Any], wanted: Sequence[str]) -> Iterator[Any]:
-    for number, table in enumerate(tables, start=1):
-        need(wanted, table.column_names, f"batch {number}")
-        yield table.select(list(wanted))
-
-
 # Files
 
 
@@ -233,19 +223,30 @@ def _of_file(path: Path) -> Source:
         raise DataError(f"expected a file at {path}, got {what}; check the path")
     if path.stat().st_size == 0:
         raise DataError(f"expected rows in {path}, got an empty file; write or download it again")
-    name = path.name.lower()
+    name, notes = path.name.lower(), list[str]()
     if name.endswith(PARQUET_ENDINGS):
-        return _of_parquet(path)
-    if name.endswith(TEXT_ENDINGS):
+        columns, batches = _of_parquet(path)
+    elif name.endswith(TEXT_ENDINGS):
         text = TextTable(path)
-        return _file_source(path, text.columns, text.batches, text.notes)
-    raise DataError(
-        f"expected a file ending in {', '.join((*TEXT_ENDINGS, '.parquet'))}, got {path.name!r}; "
-        "rename it to what it is, or convert it"
+        columns, batches, notes = text.columns, text.batches, text.notes
+    else:
+        endings = ", ".join((*TEXT_ENDINGS, ".parquet"))
+        raise DataError(
+            f"expected a file ending in {endings}, got {path.name!r}; "
+            "rename it to what it is, or convert it"
+        )
+    _require_distinct(columns, str(path))
+    return Source(
+        name=path.name.split(".")[0] or path.name,
+        columns=columns,
+        batches=batches,
+        finite=True,
+        path=path,
+        notes=notes,
     )
 
 
-def _of_parquet(path: Path) -> Source:
+def _of_parquet(path: Path) -> tuple[tuple[str, ...], Batches]:
     with path.open("rb") as file:
         begins = file.read(4)
     if begins != b"PAR1":
@@ -253,38 +254,15 @@ def _of_parquet(path: Path) -> Source:
             f"expected Parquet in {path}, got a file that begins with {begins!r}; "
             "rename it to what it is, or download it again"
         )
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-    except UNREADABLE as error:
-        raise damaged(path, "a whole Parquet file", error) from error
+    with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
+        names = tuple(parquet.schema_arrow.names)
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        try:
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
-                    yield plain(pa.Table.from_batches([batch]).select(list(columns)))
-        except UNREADABLE as error:
-            raise damaged(path, "a whole Parquet file", error) from error
+        with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
+            for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
+                yield plain(pa.Table.from_batches([batch]).select(list(columns)))
 
-    return _file_source(path, names, batches)
-
-
-def _file_source(
-    path: Path,
-    names: Sequence[str],
-    batches: Callable[[Sequence[str]], Iterator[Any]],
-    notes: list[str] | None = None,
-) -> Source:
-    _require_distinct(names, str(path))
-    return Source(
-        name=path.name.split(".")[0] or path.name,
-        columns=tuple(names),
-        batches=batches,
-        finite=True,
-        path=path,
-        notes=[] if notes is None else notes,
-    )
+    return names, batches
 
 
 def _require_distinct(names: Sequence[str], where: str) -> None:

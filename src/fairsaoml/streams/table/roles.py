@@ -167,9 +167,10 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
             "make it two values"
         )
     if len(values) == 1:
-        values = _completed(name, values[0], wish)
+        values = in_order_of_size(_completed(name, values[0], wish))
+    one, other = values
     if wish is None:
-        chosen = _usual(values)
+        chosen = one if POSITIVE_WORDS.get(one.lower()) == other.lower() else other
     elif same := [value for value in values if value.lower() == wish.lower()]:
         chosen = same[0]
     else:
@@ -177,7 +178,7 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
             f"expected a value of the label {name!r} as positive, got {wish!r}; "
             f"{closest(wish, values)}"
         )
-    other = values[0] if chosen == values[1] else values[1]
+    other = one if chosen == other else other
     notes = () if wish else (f"label {name}: {chosen!r} counts as positive, {other!r} as negative",)
     return Label(column=name, positive=chosen, negative=other), notes
 
@@ -194,10 +195,9 @@ def _completed(name: str, value: str, wish: str | None) -> list[str]:
     """Both values, where the first task shows one: from the wish, or from the usual words."""
     if wish is not None and wish.lower() != value.lower():
         return [value, wish]
-    for positive, negative in POSITIVE_WORDS.items():
-        for one, other in ((positive, negative), (negative, positive)):
-            if value.lower() == one:
-                return [value, _same_case(other, value)]
+    opposites = POSITIVE_WORDS | {no: yes for yes, no in POSITIVE_WORDS.items()}
+    if word := opposites.get(value.lower()):
+        return [value, _same_case(word, value)]
     raise DataError(
         f"expected two values in the label {name!r}, got only {value!r} in the first task; "
         "make the tasks larger, or say which value is positive"
@@ -208,8 +208,3 @@ def _same_case(word: str, model: str) -> str:
     if model.isupper():
         return word.upper()
     return word.capitalize() if model[:1].isupper() else word
-
-
-def _usual(values: Sequence[str]) -> str:
-    one, other = in_order_of_size(values)
-    return one if POSITIVE_WORDS.get(one.lower()) == other.lower() else other

@@ -15,7 +15,7 @@ A file is read twice for a run, block by block: once to look through it (`survey
 tasks. It is held as a whole only when it must be sorted.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -27,7 +27,7 @@ from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.clock import Clock, timed
 from fairsaoml.streams.table.columns import factor, require_flat, some
-from fairsaoml.streams.table.cutting import Cut, TaskRows, continued_cut, cut
+from fairsaoml.streams.table.cutting import Cut, Numbering, TaskRows, continued_cut, cut
 from fairsaoml.streams.table.dates import require_format
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.fitting import fit_first_task, leaks
@@ -114,7 +114,7 @@ def stream_from_table(
         if head is not None:
             require_flat(head, roles.flat)
             clock = Clock.readings(time, head[time], time_format)[0]
-    numbering = cutting.numbering(clock)
+    numbering = Numbering(cutting, clock)
     begun = cut(timed(batches, clock), numbering)
     first = next(begun, None)
     if first is None:
@@ -132,9 +132,9 @@ def stream_from_table(
         if waiting:
             return encoded_tasks(waiting.pop(), fitted, domain, clock)
         again = timed(surveyed.source.batches(roles.columns), clock)
-        return encoded_tasks(cut(again, cutting.numbering(clock)), fitted, domain, clock)
+        return encoded_tasks(cut(again, Numbering(cutting, clock)), fitted, domain, clock)
 
-    first_task = next(encoded_tasks(iter([first]), fitted))
+    first_task = next(encoded_tasks([first], fitted))
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
@@ -158,7 +158,7 @@ def stream_from_table(
         },
         encoder=fitted.to_json(),
         fingerprint=surveyed.fingerprint,
-        cut=continued_cut(cutting, clock, numbering, domain),
+        cut=continued_cut(numbering, domain),
         base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
         notes=(
             *surveyed.source.notes,
@@ -205,7 +205,7 @@ def encode_groups(encoder: Mapping[str, Any], frame: Any) -> np.ndarray:
 
 
 def encoded_tasks(
-    task_rows: Iterator[TaskRows],
+    task_rows: Iterable[TaskRows],
     encoder: Encoder,
     domain: str | None = None,
     clock: Clock | None = None,

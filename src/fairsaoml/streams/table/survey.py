@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.streams.table.clock import Clock, OutOfOrder, TimedRows, Timeline, Unreadable
+from fairsaoml.streams.table.clock import Clock, TimedRows, Timeline, Unreadable
 from fairsaoml.streams.table.columns import factor, require_flat
-from fairsaoml.streams.table.cutting import ByTime, Cut, Every
+from fairsaoml.streams.table.cutting import Cut, Numbering
 from fairsaoml.streams.table.digest import Fingerprint
 from fairsaoml.streams.table.reading import Source, join
 from fairsaoml.streams.table.roles import Roles
@@ -61,11 +61,11 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             labels |= dict.fromkeys(factor(table[roles.label]).values.to_pylist())
         if roles.time is not None:
             readings = readings or [
-                _Reading(clock, cutting.every)
+                _Reading(clock, cutting)
                 for clock in Clock.readings(roles.time, table[roles.time], time_format)
             ]
             for reading in readings:
-                reading.add(table, seen.rows)
+                reading.add(table)
         seen.add(table)
     rows, fingerprint = seen.rows, seen.to_json()
     if rows < 2:
@@ -73,22 +73,22 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             f"expected at least two rows, got {rows or 'none'}; give more rows to learn from"
         )
     cutting = cutting.for_length(rows)
-    if roles.time is None:
+    if not readings:
         return Survey(source=source, cutting=cutting, labels=tuple(labels), fingerprint=fingerprint)
     reading, notes = _chosen(readings, cutting.first_rows())
-    if reading.disorder is not None:
+    if reading.timeline.disorder is not None:
         if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
-            raise reading.disorder
+            raise reading.timeline.disorder
         source = _in_order(source, roles, reading.clock)
         notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
-        reading = _Reading(reading.clock, cutting.every)
-        for table in source.batches([roles.time]):
-            reading.add(table, 0)
+        reading = _Reading(reading.clock, cutting)
+        for table in source.batches([reading.clock.column]):
+            reading.add(table)
     return Survey(
         source=source,
         cutting=cutting,
         clock=reading.clock,
-        windows=None if cutting.every is None else reading.windows,
+        windows=reading.windows,
         labels=tuple(labels),
         notes=notes,
         fingerprint=fingerprint,
@@ -98,34 +98,27 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
 class _Reading:
     """The rows as one clock tells their times: readable, in order, and in how many windows."""
 
-    def __init__(self, clock: Clock, every: Every | None) -> None:
+    def __init__(self, clock: Clock, cutting: Cut) -> None:
         self.clock, self.timeline = clock, Timeline(clock)
-        self.numbering = None if every is None else ByTime(every, clock)
+        self.numbering = None if cutting.every is None else Numbering(cutting, clock)
         self.windows, self.last_window, self.first_window_rows = 0, -1, 0
-        self.disorder: OutOfOrder | None = None
         self.broken: DataError | None = None
 
-    def add(self, table: Any, before: int) -> None:
-        """Add the next batch; `before` is the number of rows before it."""
+    def add(self, table: Any) -> None:
+        """Add the next batch."""
         if self.broken is not None:
             return
         try:
-            if self.disorder is not None:  # nothing more is asked than whether it can be read
-                self.clock.seconds(table, before)
-                return
             seconds = self.timeline.seconds(table)
-            rows = TimedRows(table, seconds)
-            windows = None if self.numbering is None else self.numbering(rows)
-        except OutOfOrder as error:
-            self.disorder = error.with_traceback(None)  # which would hold on to the batch
-            return
+            if self.numbering is None or self.timeline.disorder is not None:
+                return
+            windows = self.numbering(TimedRows(table, seconds))
         except DataError as error:
-            self.broken = error.with_traceback(None)
+            self.broken = error.with_traceback(None)  # which would hold on to the batch
             return
-        if windows is not None:
-            self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
-            self.last_window = int(windows[-1])
-            self.first_window_rows += int(np.count_nonzero(windows == 0))
+        self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
+        self.last_window = int(windows[-1])
+        self.first_window_rows += int(np.count_nonzero(windows == 0))
 
 
 def _chosen(readings: list[_Reading], first_rows: int | None) -> tuple[_Reading, tuple[str, ...]]:
@@ -160,15 +153,13 @@ def ambiguous(column: str) -> str:
 
 def _in_order(source: Source, roles: Roles, clock: Clock) -> Source:
     """The source with its rows sorted by time; rows of equal times keep their order."""
-    tables, seconds, rows = [], [], 0
-    for table in source.batches(roles.columns):
-        seconds.append(clock.seconds(table, before=rows))
-        tables.append(table)
-        rows += table.num_rows
-    order = pa.array(np.argsort(np.concatenate(seconds), kind="stable"))
+    timeline = Timeline(clock)
+    tables = [table for table in source.batches(roles.columns) if table.num_rows]
+    seconds = np.concatenate([timeline.seconds(table) for table in tables])
+    order = pa.array(np.argsort(seconds, kind="stable"))
     whole = join(tables)
     columns = {name: whole[name] for name in whole.column_names}
-    del tables, table, whole
+    del tables, whole
     for name in columns:  # one by one, so that at most one column is held twice
         columns[name] = columns[name].take(order)
     return source.holding(pa.table(columns))

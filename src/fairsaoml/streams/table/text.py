@@ -10,6 +10,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -18,13 +19,14 @@ import pyarrow.csv as pacsv
 
 from fairsaoml.core.errors import DataError
 
-__all__ = ["UNREADABLE", "TextTable", "damaged"]
+__all__ = ["TextTable", "reading"]
 
 BLOCK_BYTES = 1 << 20  # one block of CSV text; Arrow reads some twenty ahead
 HEAD_BYTES = 1 << 16  # of a text file, from which header and separator are told
 MOST_HEAD_BYTES = 1 << 22  # a header that is longer is none
 BLANK = "column_{}"  # the name of a column that has none
-STRAY = "fairsaoml-latin-1"  # how bytes that are no UTF-8 are decoded
+UTF_8 = "utf-8-sig"  # with or without its mark
+LATIN_1 = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}  # of what `surrogateescape` makes
 # What a file begins with when it is not what its name says.
 SIGNATURES = (
     (b"par1", "a Parquet file", "rename it to end in .parquet"),
@@ -34,13 +36,19 @@ SIGNATURES = (
     (b"<html", "an HTML page", "download the data itself"),
     (b"{", "JSON", "convert it to CSV or Parquet"),
 )
-UNREADABLE = (pa.ArrowException, OSError, EOFError, zlib.error)
+UNREADABLE = (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error)
 
 
-def damaged(path: Path, expected: str, error: BaseException) -> DataError:
-    """The error about a file that cannot be read."""
-    got = " ".join(str(error).split())[:200]
-    return DataError(f"expected {expected} in {path}, got: {got}; mend it or download it again")
+@contextmanager
+def reading(path: Path, expected: str) -> Iterator[None]:
+    """Turn what a damaged file raises into a DataError that says what was expected in it."""
+    try:
+        yield
+    except UNREADABLE as error:
+        got = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"expected {expected} in {path}, got: {got}; mend it or download it again"
+        ) from error
 
 
 class TextTable:
@@ -56,28 +64,24 @@ class TextTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """One pass over the rows; raises DataError where the file is damaged."""
-        try:
-            with _bytes(self.path) as file:
-                reader = pacsv.open_csv(
-                    _Decoded(self, file),
-                    read_options=pacsv.ReadOptions(
-                        column_names=self.columns,
-                        skip_rows_after_names=self.lines,
-                        block_size=BLOCK_BYTES,
-                        use_threads=False,  # no slower here, and half the memory
-                    ),
-                    parse_options=pacsv.ParseOptions(
-                        delimiter=self.delimiter, newlines_in_values=True
-                    ),
-                    convert_options=pacsv.ConvertOptions(
-                        column_types=dict.fromkeys(self.columns, pa.string()),
-                        include_columns=list(columns),
-                    ),
-                )
-                for batch in reader:
-                    yield pa.Table.from_batches([batch])
-        except UNREADABLE as error:
-            raise damaged(self.path, f"rows of {len(self.columns)} values", error) from error
+        expected = f"rows of {len(self.columns)} values"
+        with reading(self.path, expected), _bytes(self.path) as file:
+            reader = pacsv.open_csv(
+                _Decoded(self, file),
+                read_options=pacsv.ReadOptions(
+                    column_names=self.columns,
+                    skip_rows_after_names=self.lines,
+                    block_size=BLOCK_BYTES,
+                    use_threads=False,  # no slower here, and half the memory
+                ),
+                parse_options=pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                convert_options=pacsv.ConvertOptions(
+                    column_types=dict.fromkeys(self.columns, pa.string()),
+                    include_columns=list(columns),
+                ),
+            )
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
 
     def note(self, words: str) -> None:
         """Remember something odd about the file, once."""
@@ -87,17 +91,14 @@ class TextTable:
     def _head(self) -> str:
         """The beginning of the file, at least to the end of its header."""
         self.carriage, block, size = False, b"", HEAD_BYTES
-        try:
-            with _bytes(self.path) as file:
-                while size <= MOST_HEAD_BYTES:
-                    block += file.read(size - len(block))
-                    self.encoding = self._encoding(block)
-                    text = _Decoded(self, io.BytesIO(block)).read().decode()
-                    if len(block) < size or _has_two_rows(text):
-                        return text
-                    size *= 2
-        except UNREADABLE as error:
-            raise damaged(self.path, "a whole gzip file", error) from error
+        with reading(self.path, "a whole gzip file"), _bytes(self.path) as file:
+            while size <= MOST_HEAD_BYTES:
+                block += file.read(size - len(block))
+                self.encoding = self._encoding(block)
+                text = _Decoded(self, io.BytesIO(block)).read().decode()
+                if len(block) < size or _has_two_rows(text):
+                    return text
+                size *= 2
         raise DataError(
             f"expected a line of column names in {self.path}, got a first line of more than "
             f"{MOST_HEAD_BYTES >> 20} MiB; write one row per line"
@@ -114,49 +115,36 @@ class TextTable:
             raise DataError(
                 f"expected text in {self.path}, got binary data; rename it to what it is"
             )
-        return "utf-8"
+        return UTF_8
 
 
 class _Decoded(io.RawIOBase):
     """A file re-encoded while it is read: UTF-8 with line feeds, whatever it was."""
 
     def __init__(self, table: TextTable, file: BinaryIO) -> None:
-        codecs.register_error(STRAY, _as_latin_1)
-        self.table, self.file, self.begun = table, file, False
-        errors = STRAY if table.encoding == "utf-8" else "replace"
+        self.table, self.file = table, file
+        errors = "surrogateescape" if table.encoding == UTF_8 else "replace"
         self.decoder = codecs.getincrementaldecoder(table.encoding)(errors=errors)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        text = ""
-        while not text:  # a block may be the first byte of a letter alone
+        text, ended = "", False
+        while not text and not ended:  # a block may be the first byte of a letter alone
             block = self.file.read(size)
-            waiting = self.decoder.getstate()[0]
-            text = self.decoder.decode(block, final=not block)
-            if self.table.encoding == "utf-8":
-                self._look_at(waiting + block, text.encode())
-            if not block:
-                break
-        if text and not self.begun:
-            self.begun, text = True, text.removeprefix("\ufeff")
-        return (text.replace("\r", "\n") if self.table.carriage else text).encode()
-
-    def _look_at(self, raw: bytes, decoded: bytes) -> None:
-        """Note which byte was not UTF-8."""
-        if raw.startswith(decoded):
-            return
-        stray = next(byte for byte, ours in zip(raw, decoded, strict=False) if byte != ours)
-        self.table.note(
-            f"has bytes that are not UTF-8, the first is 0x{stray:02x}: they are read as Latin-1; "
-            "save it as UTF-8 if names look wrong"
-        )
-
-
-def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return error.object[error.start : error.end].decode("latin-1"), error.end
+            ended = not block
+            text = self.decoder.decode(block, final=ended)
+        if self.table.carriage:
+            text = text.replace("\r", "\n")
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:  # a byte that was not UTF-8 is a lone surrogate
+            self.table.note(
+                f"has bytes that are not UTF-8, the first is 0x{ord(text[error.start]) & 0xFF:02x}:"
+                " they are read as Latin-1; save it as UTF-8 if names look wrong"
+            )
+            return text.translate(LATIN_1).encode()
 
 
 def _bytes(path: Path) -> BinaryIO:
@@ -178,13 +166,11 @@ def _header(path: Path, head: str) -> tuple[tuple[str, ...], int, str]:
         raise DataError(f"expected rows in {path}, got blank lines; write or download it again")
     delimiter = "\t" if ".tsv" in path.name.lower() else _delimiter(head)
     rows = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
-    try:
+    with reading(path, "a line of column names"):
         for number, row in enumerate(rows, start=1):
             if any(value.strip() for value in row):
                 names = (value.strip() or BLANK.format(at) for at, value in enumerate(row, 1))
                 return tuple(names), number, delimiter
-    except csv.Error as error:
-        raise damaged(path, "a line of column names", error) from error
     raise DataError(f"expected a line of column names in {path}, got none; add a header")
 
 
