@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.reading import UNNAMED, Domain, Series
+from fairsaoml.report.reading import UNNAMED, Domain, Run, Series, day
 from fairsaoml.report.svg import (
     BOLD,
     LETTER,
@@ -22,7 +22,7 @@ from fairsaoml.report.svg import (
     ticks,
 )
 
-__all__ = ["Chart", "Curve", "Panel"]
+__all__ = ["Chart", "Curve", "Panel", "middles"]
 
 LEFT, RIGHT = 40.0, 12.0
 LABELS = 260.0  # the most room for the curves' names on the right
@@ -52,17 +52,20 @@ class Panel(NamedTuple):
     curves: Sequence[Curve] = ()
 
 
+def middles(bins: Sequence[Sequence[int]]) -> list[float]:
+    """Return the position of each bin of rounds on the axis."""
+    return [sum(rounds) / len(rounds) for rounds in bins]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chart:
     """Panels over the same rounds."""
 
     title: str
     description: str
-    xs: Sequence[float]
-    domains: Sequence[Domain]
+    run: Run  # whose domains and days stand on the axis
+    bins: Sequence[Sequence[int]]  # the rounds of each position
     panels: Sequence[Panel]
-    labels: Sequence[str]  # what the pointer calls each position
-    days: Mapping[int, str]  # the first day of each round, where there are times
     name_ends: bool = False  # write each curve's name at its right end, where there is room
 
     def draw(self, width: float, name_ends: bool = False, alone: str | None = None) -> Markup:
@@ -75,7 +78,8 @@ class Chart:
         """
         named = name_ends and self.name_ends
         inner = width - LEFT - (self._room() if named else RIGHT)
-        rounds = (self.domains[0].first - 0.5, self.domains[-1].last + 0.5)
+        domains, xs = self.run.domains, middles(self.bins)
+        rounds = (domains[0].first - 0.5, domains[-1].last + 0.5)
         parts: list[Markup] = []
         top = DOMAINS
         frames = []
@@ -88,8 +92,9 @@ class Chart:
             if named:
                 parts.append(_end_names(panel, frame))
         bottom = frames[-1].bottom
-        parts.append(_changes(self.domains, frames))
-        parts.append(_rounds(frames[-1], self.days))
+        parts.append(_changes(domains, frames))
+        days = {number: day(period[0]) for number, period in self.run.periods.items()}
+        parts.append(_rounds(frames[-1], days))
         return drawing(
             width,
             bottom + AXIS,
@@ -98,8 +103,8 @@ class Chart:
             *parts,
             class_="chart",
             alone=alone,
-            data_left=number(frames[0].x(self.xs[0])),
-            data_right=number(frames[0].x(self.xs[-1])),
+            data_left=number(frames[0].x(xs[0])),
+            data_right=number(frames[0].x(xs[-1])),
             data_top=number(frames[0].top),
             data_bottom=number(bottom),
         )
@@ -110,24 +115,20 @@ class Chart:
 
     def values(self) -> dict[str, Any]:
         """Return what the pointer shows: for each panel its curves, by position on the axis."""
+
+        def shown(curve: Curve) -> dict[str, Any]:
+            values = [None if v is None else float(f"{v:.4g}") for v in curve.values.mean]
+            return {"name": curve.name, "style": curve.style, "values": values}
+
+        def label(first: int, last: int) -> str:
+            words = f"Round {first}" if first == last else f"Rounds {first} to {last}"
+            return words + self.run.days(first, last)
+
         return {
-            "rounds": list(self.xs),
-            "labels": list(self.labels),
+            "rounds": middles(self.bins),
+            "labels": [label(rounds[0], rounds[-1]) for rounds in self.bins],
             "panels": [
-                {
-                    "title": panel.title,
-                    "curves": [
-                        {
-                            "name": curve.name,
-                            "style": curve.style,
-                            "values": [
-                                None if value is None else float(f"{value:.4g}")
-                                for value in curve.values.mean
-                            ],
-                        }
-                        for curve in panel.curves
-                    ],
-                }
+                {"title": panel.title, "curves": [shown(curve) for curve in panel.curves]}
                 for panel in self.panels
                 if panel.curves
             ],

@@ -7,7 +7,7 @@ from fairsaoml.evaluate.shares import Counts, metric_of, summed
 from fairsaoml.evaluate.verdict import judge, mean_counts
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.reading import Run
-from fairsaoml.report.tables import head, table
+from fairsaoml.report.tables import head, lined, table
 from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain, sentence
 
 __all__ = ["cost"]
@@ -64,8 +64,8 @@ def cost(run: Run) -> list[Markup]:
         element("p", words),
         table(
             "All rounds. Without fairness: the same learner on the same rows, multipliers at 0.",
-            element("tr", head("Decisions", "words"), *map(head, heads)),
-            element("tbody", *body, class_="lines"),
+            [head("Decisions", "words"), *map(head, heads)],
+            lined(body),
         ),
     ]
 
