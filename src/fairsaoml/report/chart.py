@@ -16,10 +16,11 @@ from fairsaoml.report.svg import (
     Frame,
     drawing,
     end_names,
-    hline,
     shorten,
     text,
     ticks,
+    x_axis,
+    y_axis,
 )
 
 __all__ = ["Chart", "Curve", "Panel", "middles"]
@@ -140,11 +141,8 @@ def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
     taken = (len(panel.title) + 2) * TITLE_LETTER
     if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
         parts.append(text(taken, frame.top - 12, panel.note, "note"))
-    for value, words in panel.y_ticks:
-        if panel.curves:  # a strip of rows needs no lines between them
-            parts.append(hline(frame, value, "grid"))
-        parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
-    return join(*parts)
+    # A strip of rows needs no lines between them.
+    return join(*parts, y_axis(frame, panel.y_ticks, "grid" if panel.curves else None))
 
 
 def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
@@ -178,13 +176,8 @@ def _rounds(frame: Frame, days: Mapping[int, str]) -> Markup:
         inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
     if days:
         inside = [value for value in inside if frame.x(value) < frame.right - TICK_ROOM / 4]
-    marks = [
-        text(frame.x(x), frame.bottom + 16, days.get(int(x), f"{x:g}"), anchor="middle")
-        for x in inside
-    ]
-    middle = (frame.left + frame.right) / 2
-    words = "first day of the round" if days else "round"
-    return join(*marks, text(middle, frame.bottom + 31, words, "note", "middle"))
+    places = [(x, days.get(int(x), f"{x:g}")) for x in inside]
+    return x_axis(frame, places, "first day of the round" if days else "round", below=31)
 
 
 def _end_names(panel: Panel, frame: Frame) -> Markup:

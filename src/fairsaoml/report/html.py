@@ -9,14 +9,19 @@ from typing import TypeVar
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.shares import APART
 from fairsaoml.report.advice import advice
-from fairsaoml.report.calibration import calibration_chart, group_chances
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.cost import cost
 from fairsaoml.report.figures import STYLES, Reach, inside, part, style
+from fairsaoml.report.groups import (
+    RateRow,
+    calibration_chart,
+    group_chances,
+    group_mark,
+    group_rates,
+)
 from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.page import asset, check_picture, page, write_page
 from fairsaoml.report.progress import progress
-from fairsaoml.report.rates import RateRow, group_mark, group_rates
 from fairsaoml.report.reading import UNNAMED, Run, attributes_of, best_of, read_runs
 from fairsaoml.report.tables import (
     chances_table,

@@ -9,10 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.report.calibration import GroupChances
 from fairsaoml.report.figures import style
+from fairsaoml.report.groups import RATES, GroupChances, group_mark, rate_titles
 from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.rates import RATES, group_mark, rate_titles
 from fairsaoml.report.reading import Block, Figures, Run
 from fairsaoml.report.svg import Frame, hline, text, tick_words, ticks
 from fairsaoml.report.words import answer_mark, interval_words, notion_title, plain
