@@ -89,7 +89,7 @@ def run_app(app: typer.Typer) -> None:
     warnings.formatwarning = lambda message, *_: f"fairsaoml: warning: {message}\n"
     try:
         for word in sys.argv:
-            if not word.isprintable() and _encoded(word) is None:
+            if any("\ud800" <= letter <= "\udfff" for letter in word):  # bytes of no letter
                 raise ConfigError(
                     f"expected words and file names in UTF-8, got {word!r}; rename the file"
                 )
@@ -106,14 +106,6 @@ def run_app(app: typer.Typer) -> None:
         _fail(error, 1)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _encoded(word: str) -> bytes | None:
-    """A word of the command line as UTF-8; None where it is not UTF-8."""
-    try:
-        return word.encode()
-    except UnicodeEncodeError:
-        return None
 
 
 def _fail(error: Exception, code: int) -> None:

@@ -55,7 +55,6 @@ def fit_pool(
     radius: float | None,
     scored: Sequence[NDArray[np.bool_]] | None = None,
     adapted: Callable[[Params, Array, Batch], tuple[Array, Array]] | None = None,
-    seed: int = 0,
 ) -> Pool:
     """Fit and measure a pool; `shift` and `threshold` are the rounds' deployment (D25).
 
@@ -68,7 +67,7 @@ def fit_pool(
             weight[: len(rows)] *= rows
     places = _places(len(tasks), windows)
     deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
-    key = jax.random.key(seed)
+    key = jax.random.key(0)
     models = jax.jit(lambda *of: _fit(problem, radius, key, *of))(batches, deployed, places)
 
     def measured(model: Params, t: Array, rows: Batch) -> tuple[Array, Array]:

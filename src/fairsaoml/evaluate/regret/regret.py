@@ -201,14 +201,15 @@ def regret(
                 done += rounds - length + 1
                 on_progress(done, total)
             solved.append(solver.solved[length])
+        regrets = [
+            [largest_regret(played.loss, best) for best in bests]
+            for played, bests in zip(series, solved, strict=True)
+        ]
+        fair, free = map(_figure, zip(*regrets, strict=True))
         entries[length] = {
             "window": length,
-            "fair_regret": _figure(
-                [largest_regret(p.loss, f.fair) for p, f in zip(series, solved, strict=True)]
-            ),
-            "regret": _figure(
-                [largest_regret(p.loss, f.free) for p, f in zip(series, solved, strict=True)]
-            ),
+            "fair_regret": fair,
+            "regret": free,
             "violation": windowed_violation(series, [c.name for c in problem.constraints], length),
             "proven": proven_growth(rounds, length)._asdict(),
         }
