@@ -1,6 +1,7 @@
 """The groups beside one another: their rates as marks on a line, and their calibration."""
 
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import NamedTuple
 
 from fairsaoml.report.figures import style
@@ -149,25 +150,21 @@ class GroupChances(NamedTuple):
 
 def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
     """Return what the journal says of each group's probabilities; empty for an older journal."""
-    sums: dict[str, list[list[float]]] = {}
-    needed: dict[str, list[float]] = {}
+    sums: dict[str, list[tuple[float, ...]]] = {}
+    needed: dict[str, tuple[float, float]] = {}  # thresholds times rows, and rows
     for line in run.lines:
         for group, own in ((line.get("chances") or {}).get(attribute) or {}).items():
-            total = sums.setdefault(group, [[0.0] * 3 for _ in own["tenths"]])
-            for kept, tenth in zip(total, own["tenths"], strict=True):
-                for place, value in enumerate(tenth):
-                    kept[place] += value
-            rows = sum(tenth[0] for tenth in own["tenths"])
+            before = sums.get(group, [(0.0, 0.0, 0.0)] * len(own["tenths"]))
+            pairs = zip(before, own["tenths"], strict=True)
+            sums[group] = [tuple(map(add, one, other)) for one, other in pairs]
             if own.get("threshold") is not None:
-                needed.setdefault(group, [0.0, 0.0])
-                needed[group][0] += rows * own["threshold"]
-                needed[group][1] += rows
+                total, weight = needed.get(group, (0.0, 0.0))
+                rows = sum(tenth[0] for tenth in own["tenths"])
+                needed[group] = (total + rows * own["threshold"], weight + rows)
+    thresholds = {group: total / weight for group, (total, weight) in needed.items()}
     return {
-        group: GroupChances(
-            tenths=[(rows, positive, chance) for rows, positive, chance in total],
-            threshold=needed[group][0] / needed[group][1] if group in needed else None,
-        )
-        for group, total in sums.items()
+        group: GroupChances(tenths, thresholds.get(group))  # type: ignore[arg-type]
+        for group, tenths in sums.items()
     }
 
 

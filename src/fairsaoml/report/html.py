@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.shares import APART
+from fairsaoml.report import tables
 from fairsaoml.report.advice import advice
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.cost import cost
@@ -23,14 +24,6 @@ from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.page import asset, check_picture, page, write_page
 from fairsaoml.report.progress import progress
 from fairsaoml.report.reading import UNNAMED, Run, attributes_of, best_of, read_runs
-from fairsaoml.report.tables import (
-    chances_table,
-    group_table,
-    settings_table,
-    summary_table,
-    troubles_table,
-    verdict_table,
-)
 from fairsaoml.report.words import headline, lead, listed, stream_title, who
 
 __all__ = ["write_picture", "write_report"]
@@ -103,18 +96,18 @@ def _page(runs: Sequence[Run]) -> str:
 def _stream(runs: Sequence[Run], key: str) -> list[str]:
     """Everything about the runs on one stream, what matters most first."""
     alone = len(runs) == 1
-    figures = [summary_table(runs)]
+    figures = [tables.summary_table(runs)]
     if any(block.adapted for run in runs for block in run.blocks):
         figures.append(element("h3", "With a few labels of the round"))
-        figures.append(summary_table(runs, adapted=True))
+        figures.append(tables.summary_table(runs, adapted=True))
     counts = [
         part
         for attribute in attributes_of(runs)
-        for part in (element("h2", f"Counts by {attribute}"), group_table(runs, attribute))
+        for part in (element("h2", f"Counts by {attribute}"), tables.group_table(runs, attribute))
     ]
     insides = _insides(runs, key)
     return [
-        verdict_table(runs),
+        tables.verdict_table(runs),
         *_told("Who is worse off", runs, who),
         *_groups(runs),
         *_told("What fairness cost", runs, cost, framed=not alone),
@@ -124,7 +117,7 @@ def _stream(runs: Sequence[Run], key: str) -> list[str]:
         *counts,
         *_told("What to do next", runs, lambda run: [_list(advice(run))]),
         _folded("All figures", *figures),
-        _folded("What could not be measured", troubles_table(runs)),
+        _folded("What could not be measured", tables.troubles_table(runs)),
         *([_folded(f"Inside the learner{'' if alone else 's'}", *insides)] if insides else []),
     ]
 
@@ -158,7 +151,7 @@ def _calibration(runs: Sequence[Run]) -> list[Markup]:
         if groups:
             which = "" if len(runs) == 1 else f", {run.name}"
             chart = element("figure", calibration_chart(attribute, groups, NARROW))
-            body = element("div", chart, chances_table(groups), class_="beside")
+            body = element("div", chart, tables.chances_table(groups), class_="beside")
             heading = element("h2", f"Probabilities by {attribute}{which}")
             parts.append(element("section", heading, body))
     return parts
@@ -268,7 +261,7 @@ def _record(runs: Sequence[Run]) -> Markup:
     commands = "\n".join(str(run.spec["command"]) for run in runs if run.spec.get("command"))
     words = element("p", "To repeat:", class_="aside")
     repeat = [words, element("pre", element("code", commands))] if commands else []
-    return _folded("Settings and versions", *repeat, settings_table(runs))
+    return _folded("Settings and versions", *repeat, tables.settings_table(runs))
 
 
 def _drawn(chart: Chart, width: float, key: str) -> list[str]:
