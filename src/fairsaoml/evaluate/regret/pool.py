@@ -162,17 +162,12 @@ def _fit(
             first = jax.tree.map(lambda m, g: a * m + (1 - a) * g, first, slope)
             second = jax.tree.map(lambda m, g: b * m + (1 - b) * g**2, second, slope)
             size = STEP * (1 - number / STEPS)
-            params = jax.tree.map(
-                lambda p, m, v: (
-                    p
-                    - size
-                    * (m / (1 - a ** (number + 1)))
-                    / (jnp.sqrt(v / (1 - b ** (number + 1))) + 1e-8)
-                ),
-                params,
-                first,
-                second,
-            )
+
+            def moved(param: Array, mean: Array, square: Array) -> Array:
+                mean, square = mean / (1 - a ** (number + 1)), square / (1 - b ** (number + 1))
+                return param - size * mean / (jnp.sqrt(square) + 1e-8)
+
+            params = jax.tree.map(moved, params, first, second)
             return (project(params, radius), first, second), None
 
         params = problem.model.init(start_key)
