@@ -1,6 +1,7 @@
 """The learner's state by round, and the styles that all charts share."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from fairsaoml.report.chart import Chart, Curve, Panel, middles
@@ -34,8 +35,8 @@ class Reach(NamedTuple):
             means = (
                 value
                 for run in runs
-                for i in range(_entries_in(run, key))
-                for value in series(run, _entry(key, i), binned(run.rounds)).mean
+                for curve in _curves(run, key, binned(run.rounds))
+                for value in curve.values.mean
             )
             low, high = extent(means) or (0.0, 0.0)
             low, high = min(low, 0.0), max(high, 0.0)
@@ -57,8 +58,18 @@ def inside(run: Run, reach: Reach) -> Chart:
         ("Dual λ", "the price of each constraint", "dual", reach.dual),
         ("Violation g", "above 0 the constraint is broken", "violation", reach.violation),
     ):
-        if any(line.get(key) for line in run.lines):
-            panels.append(_entries(run, title, note, key, shared, bins))
+        if curves := _curves(run, key, bins):
+            panels.append(
+                Panel(
+                    title=title,
+                    note=note,
+                    height=LOW,
+                    y_range=shared,
+                    y_ticks=tick_words(ticks(*shared, 3)),
+                    marks=partial(_over_zero, curves, bins),
+                    curves=curves,
+                )
+            )
     return Chart(
         title=f"Inside {run.name}: expert weights, awake levels, dual and violation by round",
         description=f"{len(lengths)} levels with intervals of {', '.join(map(str, lengths))} "
@@ -189,37 +200,17 @@ def _waking(run: Run, lengths: Sequence[int]) -> Panel:
     )
 
 
-def _entries(
-    run: Run,
-    title: str,
-    note: str,
-    key: str,
-    shared: tuple[float, float],
-    bins: Sequence[Sequence[int]],
-) -> Panel:
-    names = run.constraints
-    curves = [
-        Curve(
-            str(names[i]) if i < len(names) else f"constraint {i + 1}",
-            part(i),
-            series(run, _entry(key, i), bins),
-        )
-        for i in range(_entries_in(run, key))
-    ]
+def _curves(run: Run, key: str, bins: Sequence[Sequence[int]]) -> list[Curve]:
+    """What the journal says of each constraint under a key."""
+    number = _entries_in(run, key)
+    unnamed = [f"constraint {i + 1}" for i in range(len(run.constraints), number)]
+    names = [*map(str, run.constraints), *unnamed][:number]
+    return [Curve(name, part(i), series(run, _entry(key, i), bins)) for i, name in enumerate(names)]
 
-    def marks(frame: Frame) -> Markup:
-        lines = [line(frame, middles(bins), c.values.mean, c.style) for c in curves]
-        return join(hline(frame, 0, "zero"), *lines)
 
-    return Panel(
-        title=title,
-        note=note,
-        height=LOW,
-        y_range=shared,
-        y_ticks=tick_words(ticks(*shared, 3)),
-        marks=marks,
-        curves=curves,
-    )
+def _over_zero(curves: Sequence[Curve], bins: Sequence[Sequence[int]], frame: Frame) -> Markup:
+    lines = [line(frame, middles(bins), c.values.mean, c.style) for c in curves]
+    return join(hline(frame, 0, "zero"), *lines)
 
 
 def _entries_in(run: Run, key: str) -> int:
