@@ -98,9 +98,9 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
     ends = (math.log10(xs[0]), math.log10(max(xs[-1], xs[0] + 1)))
     frame = Frame(left + LEFT, TOP, WIDTH, HEIGHT, ends, (low, high))
     parts = [text(left, TOP - 14, title, "title")]
-    heights = [(math.log10(value), f"{value:g}") for value in _round_numbers(low, high)]
+    sizes = [(math.log10(value), f"{value:g}") for value in _round_numbers(low, high)]
     windows = [(math.log10(value), str(value)) for value in _axis(xs)]
-    parts += [y_axis(frame, heights, "grid"), x_axis(frame, windows, "window, rounds")]
+    parts += [y_axis(frame, sizes, "grid"), x_axis(frame, windows, "window, rounds")]
     if not known:
         middle = (frame.left + frame.right) / 2
         parts.append(text(middle, TOP + HEIGHT / 2, "nothing above zero", "note", "middle"))

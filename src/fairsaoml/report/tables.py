@@ -56,7 +56,7 @@ def verdict_table(runs: Sequence[Run]) -> Markup:
     heads.append(head(_axis(least), "bar"))
     bodies = []
     for i, run in enumerate(runs):
-        rows = []
+        rows: list[Markup] = []
         for attribute, key, entry in entries[i]:
             judged = key in run.asked.judged
             cells = [element("td") if rows else _name(i, runs)] if named else []
