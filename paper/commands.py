@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.compare import print_comparison
 from fairsaoml.cli.options import Address, Engine, Jobs
 from fairsaoml.cli.output import print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
+from fairsaoml.cli.tables import print_comparison
 from fairsaoml.core.errors import ConfigError
 
 __all__ = ["app"]

@@ -328,20 +328,9 @@ def check_it_gets_over_bad_batches(subject: Subject) -> None:
         )
 
 
-CHECKS: tuple[Callable[[Subject], None], ...] = (
-    check_config_round_trips,
-    check_scores_before_any_step,
-    check_structure_is_stable,
-    check_one_compilation_per_padding,
-    check_same_key_same_result,
-    check_eager_agrees,
-    check_scan_and_vmap_agree,
-    check_paddings_agree,
-    check_vmap_keeps_branches,
-    check_odd_rounds_stay_finite,
-    check_diagnostics_are_sound,
-    check_no_peeking,
-    check_grows_for_an_endless_stream,
-    check_it_learns,
-    check_it_gets_over_bad_batches,
+# Every function here that is called check_..., in this order.
+CHECKS: tuple[Callable[[Subject], None], ...] = tuple(
+    check
+    for name, check in list(globals().items())
+    if name.startswith("check_") and name != check_learner.__name__
 )

@@ -5,17 +5,34 @@ Everything heavy is imported inside the commands: `fairsaoml --help` must not lo
 
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from fairsaoml.cli import compare, data, learn, listing, peers, predict, regret, report, run, serve
-from fairsaoml.cli.first_page import FirstPage
+from fairsaoml.cli import compare, data, learn, listing, predict, regret, report, run, serve
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main", "run_app"]
 
 LONGEST = 2000  # letters of an error: a file of one line may be its own column's name
+WHOLE = 200  # characters: a command's sentence is wrapped, not cut
+
+
+class FirstPage(TyperGroup):
+    """The help of `fairsaoml` itself, as plain text: each command with its whole first sentence.
+
+    The framed help of the commands takes longer to load than everything else on this page.
+    """
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        super(TyperGroup, self).format_help(ctx, formatter)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        with formatter.section("Commands"):
+            commands = self.commands.items()
+            formatter.write_dl([(name, one.get_short_help_str(WHOLE)) for name, one in commands])
+
 
 app = typer.Typer(
     name="fairsaoml",
@@ -25,17 +42,20 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("run")(run.run)
-app.command("learn")(learn.learn)
-app.command("runs")(learn.runs)
-app.command("compare")(compare.compare)
-app.command("peers")(peers.peers)
-app.command("regret")(regret.regret)
-app.command("report")(report.report)
-app.command("predict")(predict.predict)
-app.command("serve")(serve.serve)
-app.command("learners")(listing.learners)
-app.command("streams")(listing.streams)
+for command in (
+    run.run,
+    learn.learn,
+    learn.runs,
+    compare.compare,
+    compare.peers,
+    regret.regret,
+    report.report,
+    predict.predict,
+    serve.serve,
+    listing.learners,
+    listing.streams,
+):
+    app.command()(command)
 app.add_typer(data.app, name="data")
 
 
@@ -69,7 +89,7 @@ def run_app(app: typer.Typer) -> None:
     warnings.formatwarning = lambda message, *_: f"fairsaoml: warning: {message}\n"
     try:
         for word in sys.argv:
-            if not word.isprintable() and _encoded(word) is None:
+            if any("\ud800" <= letter <= "\udfff" for letter in word):  # bytes of no letter
                 raise ConfigError(
                     f"expected words and file names in UTF-8, got {word!r}; rename the file"
                 )
@@ -86,14 +106,6 @@ def run_app(app: typer.Typer) -> None:
         _fail(error, 1)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _encoded(word: str) -> bytes | None:
-    """A word of the command line as UTF-8; None where it is not UTF-8."""
-    try:
-        return word.encode()
-    except UnicodeEncodeError:
-        return None
 
 
 def _fail(error: Exception, code: int) -> None:

@@ -19,22 +19,22 @@ def learners(
     from fairsaoml.learners import registry
 
     known = registry.registered() if name is None else {name: registry.entry(name)}
+    listed: list[dict[str, Any]] = [
+        {
+            "name": key,
+            "summary": entry.summary,
+            "reference": entry.reference,
+            "default": key == registry.DEFAULT,
+            "settings": _settings(entry.config),
+        }
+        for key, entry in known.items()
+    ]
     if json_:
-        listed = [
-            {
-                "name": key,
-                "summary": entry.summary,
-                "reference": entry.reference,
-                "default": key == registry.DEFAULT,
-                "settings": _settings(entry.config),
-            }
-            for key, entry in known.items()
-        ]
         print_json(listed)
     elif name is None:
         rows = [
-            [key + " (default)" * (key == registry.DEFAULT), entry.summary, entry.reference]
-            for key, entry in known.items()
+            [item["name"] + " (default)" * item["default"], item["summary"], item["reference"]]
+            for item in listed
         ]
         print_rows(["learner", "what it does", "from"], rows)
         typer.echo(
@@ -44,7 +44,7 @@ def learners(
     else:
         rows = [
             [item["name"], str(item["default"]), f"{item['meaning']} ({item['expected']})"]
-            for item in _settings(known[name].config)
+            for item in listed[0]["settings"]
         ]
         print_rows(["setting", "default", "meaning"], rows)
 

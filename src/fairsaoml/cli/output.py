@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["chosen", "piped", "print_json", "print_notes", "stem"]
+__all__ = ["chosen", "piped", "print_json", "say", "stem"]
 
 
 def stem(stream: str) -> str:
@@ -51,9 +51,8 @@ def print_json(result: Any) -> None:
     typer.echo(json.dumps(result, indent=2))
 
 
-def print_notes(notes: Iterable[str]) -> None:
-    """Print explanations below a table."""
+def say(words: str, style: str | None = None) -> None:
+    """Print a sentence below a table, wrapped to the window, as it is."""
     from rich.console import Console
 
-    for note in notes:
-        Console().print(note, style="dim", highlight=False, markup=False)
+    Console().print(words, style=style, highlight=False, markup=False)

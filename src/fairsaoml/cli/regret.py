@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from fairsaoml.cli.options import AsJson, Quiet
-from fairsaoml.cli.output import print_json, print_notes
+from fairsaoml.cli.output import print_json, say
 from fairsaoml.cli.progress import bar
 
 __all__ = ["regret"]
@@ -90,22 +90,20 @@ def _print(measured: dict[str, Any]) -> None:
     notes = [f"Means over {seeds} seeds, ± half their range."] * (seeds > 1)
     if solved:
         static = measured["static"]
+        where = "in every round of" if measured["comparator"]["every_round"] else "over"
         notes += [
             f"Static regret over all {measured['rounds']} rounds: "
             f"{_cell(static['fair_regret'])} against the best fair model, "
             f"{_cell(static['regret'])} against the best of all.",
             f"Comparator: {measured['comparator']['words']}.",
-            f"The best fair model is fair {_where(measured)} its window.",
+            f"The best fair model is fair {where} its window.",
         ]
         if measured["form"] == "adapted" and not measured["comparator"]["adapts"]:
             notes.append("The comparator is a fixed model and does not adapt.")
     else:
         notes.append("Sums of violations only; the comparator was not solved for.")
-    print_notes(notes)
-
-
-def _where(measured: dict[str, Any]) -> str:
-    return "in every round of" if measured["comparator"]["every_round"] else "over"
+    for note in notes:
+        say(note, style="dim")
 
 
 def _cell(figure: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """`fairsaoml serve`: a run's model behind HTTP, with a page to watch."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -42,15 +43,11 @@ def serve(
     ] = False,
 ) -> None:
     """Decide now, learn when labels come, and watch how fair it is."""
-    try:
-        import orjson  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"expected {missing.name} to serve, found none; pip install 'fairsaoml[serve]'"
-        ) from None
+    for needed in ("orjson", "prometheus_client", "starlette", "uvicorn"):
+        if find_spec(needed) is None:
+            raise ConfigError(
+                f"expected {needed} to serve, found none; pip install 'fairsaoml[serve]'"
+            )
     from fairsaoml.serve.server import serve as start
     from fairsaoml.serve.task_rules import TaskRules
 

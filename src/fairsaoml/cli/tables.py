@@ -1,19 +1,22 @@
 """Tables on stdout, made to fit a narrow window."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fairsaoml.cli.output import print_notes
+from fairsaoml.cli.output import say
 from fairsaoml.evaluate.flags import left_out_words
-from fairsaoml.evaluate.rule import MARKS, RULE
+from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
-__all__ = ["print_rows", "print_summary"]
+__all__ = ["print_comparison", "print_rows", "print_summary"]
 
 SHORT = 20  # letters of a column that is not wrapped
 ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
+RATIOS = {"dp": "dp_ratio", "eo": "eo_ratio"}
+COLOURS = {"met": "green", "missed": "yellow", "fair": "green", "not fair": "yellow"}
 
 
 def _cell(value: float | None) -> str:
@@ -49,24 +52,21 @@ def print_summary(summary: dict[str, Any]) -> None:
     for domain, best in zip(summary["domains"], bests, strict=True):
         first, last = domain["last"]["rounds"]
         add(domain["name"] or f"last {last - first + 1}", domain["last"], best)
-    console = Console()
-    console.print(table)
+    Console().print(table)
     decided = summary["overall"]["pooled"]["positive_rate"]
     if decided is not None and not ONE_SIDED <= decided <= 1 - ONE_SIDED:
-        console.print(
+        say(
             f"{decided:.1%} of all decisions are positive. For rare or common labels, "
             "--decision balanced puts the threshold at the base rate.",
             style="yellow",
-            highlight=False,
         )
     note = f"DP and EO: means of windows of ten rounds; 1 is fair, {RULE} is the 80 % rule"
     note += f"; {MARKS['too few']}: some group has few cases."
-    print_notes([("Domains: their last ten rounds. " if len(bests) > 1 else "") + note])
+    say(("Domains: their last ten rounds. " if len(bests) > 1 else "") + note, style="dim")
     for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
-        style = {"fair": "green", "not fair": "yellow"}.get(attribute["answer"])
-        console.print(attribute["sentence"], style=style, highlight=False, markup=False)
+        say(attribute["sentence"], style=COLOURS.get(attribute["answer"]))
     for sentence in left_out_words(summary):
-        console.print(sentence, style="yellow", highlight=False, markup=False)
+        say(sentence, style="yellow")
 
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:
@@ -79,3 +79,96 @@ def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
+
+
+def print_comparison(comparison: dict[str, Any]) -> None:
+    """Print one table with a row for each learner, and which of them to take."""
+    learners = comparison["learners"]
+    changes = "after_changes" in learners[0]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for heading in ("accuracy", "balanced", "DP", "EO", *(["back by"] if changes else []), "s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in learners:
+        cells = [_share(entry["overall"][name]) for name in ("accuracy", "balanced_accuracy")]
+        cells += [_ratio(_worst_end(entry, name)) for name in RATIOS.values()]
+        if changes:
+            rounds = entry["after_changes"]["back_by_round"]
+            cells.append("never" if None in rounds else str(max(rounds)))
+        table.add_row(escape(entry["learner"]), *cells, f"{entry['seconds_per_round']:.3f}")
+    Console().print(table)
+    back = (
+        "Back by: the round of a new domain by which accuracy and DP are within .05 of its end, "
+        "after the slowest change. "
+    )
+    seeds = len(comparison["seeds"])
+    spread = f" and {seeds} seeds ± the standard deviation over seeds" if seeds > 1 else ""
+    say(
+        f"Accuracy: pooled over all rounds{spread}. {back if changes else ''}s: seconds a round of "
+        "one seed, compilation left out.",
+        style="dim",
+    )
+    say(
+        "DP and EO: of the last ten rounds, in the worst domain; 1 is fair; "
+        f"{MARKS['met']} surely meets the 80 % rule ({comparison['rule']}), {MARKS['missed']} "
+        f"surely does not, {MARKS['too few']} has not enough rows to tell. Every domain, with "
+        "intervals, is in comparison.json.",
+        style="dim",
+    )
+    say(recommendation(learners))
+
+
+def recommendation(learners: Sequence[dict[str, Any]]) -> str:
+    """Which learner to take on this stream, and why; by the notions asked for, or else by EO.
+
+    >>> def row(name, eo, accuracy):
+    ...     end = {"eo_ratio": {"ratio": eo, "rule": "met" if eo >= 0.8 else "missed"}}
+    ...     figures = {"balanced_accuracy": {"pooled": accuracy}}
+    ...     return {"learner": name, "domains": [{"last": end}], "overall": figures}
+    >>> recommendation([row("a", 0.9, 0.7), row("b", 0.8, 0.6), row("c", 0.5, 0.8)])
+    'Take a: the highest balanced accuracy (0.700) of those whose EO surely meets the 80 % rule.'
+    >>> recommendation([row("c", 0.5, 0.8), row("d", 0.7, 0.6)])
+    'Take none as it is: no EO is known to meet the 80 % rule; d comes nearest (0.70).'
+    """
+    given = [entry.get("settings", {}).get("constraints") for entry in learners]
+    asked = {name for names in given if names for name in str(names).split("+")}
+    notions = [name for name in RATIOS if name in asked] or ["eo"]
+    words = " and ".join(name.upper() for name in notions)
+
+    def verdicts(entry: dict[str, Any]) -> set[str]:
+        return {_worst_end(entry, RATIOS[name])["rule"] for name in notions}
+
+    def lowest(entry: dict[str, Any]) -> float:
+        return min(_worst_end(entry, RATIOS[name])["ratio"] or 0.0 for name in notions)
+
+    def accuracy(entry: dict[str, Any]) -> float:
+        return entry["overall"]["balanced_accuracy"]["pooled"] or 0.0
+
+    if fair := [entry for entry in learners if verdicts(entry) == {"met"}]:
+        best = max(fair, key=accuracy)
+        why = f"the highest balanced accuracy ({accuracy(best):.3f}) of those whose {words}"
+        return f"Take {best['learner']}: {why} surely meets the 80 % rule."
+    best = max(learners, key=lowest)
+    nearest = f"{best['learner']} comes nearest ({ratio_words(lowest(best))})"
+    return f"Take none as it is: no {words} is known to meet the 80 % rule; {nearest}."
+
+
+def _worst_end(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    """A ratio in the last rounds of the domain whose verdict, and then whose ratio, is worst."""
+    ends = [domain["last"][name] for domain in entry["domains"]]
+    verdict = worst(end["rule"] for end in ends)
+    return min((end for end in ends if end["rule"] == verdict), key=lambda end: end["ratio"] or 0.0)
+
+
+def _share(figure: dict[str, Any]) -> str:
+    def short(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}".removeprefix("0")
+
+    spread = "" if figure["spread"] is None else f"[dim]±{short(figure['spread'])}[/]"
+    return short(figure["pooled"]) + spread
+
+
+def _ratio(figure: dict[str, Any]) -> str:
+    words = "" if figure["ratio"] is None else ratio_words(figure["ratio"]).removeprefix("0")
+    verdict = figure["rule"]
+    return f"[{COLOURS.get(verdict, 'default')}]{words}{MARKS[verdict]}[/]"

@@ -5,15 +5,15 @@ and of a thousand pooled ones is the same function. What cannot be said is None 
 an all-negative classifier has no demographic-parity ratio, and certainly not 1.0.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
-from fairsaoml.evaluate.shares import APART, RATES, UNSEEN, Counts, Rate, incomparable, summed
+from fairsaoml.evaluate.shares import APART, RATES, UNSEEN, Counts, incomparable, summed
 
 __all__ = [
     "APART",
@@ -53,6 +53,7 @@ _RATIOS = {
     "eo_ratio_tpr": RATES["true_positive_rate"],
     "eo_ratio_fpr": RATES["false_positive_rate"],
 }
+Figure = float | None
 
 
 def count(
@@ -130,7 +131,7 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     for attribute, levels in counts.items():
         known = {level: c for level, c in levels.items() if level not in APART}
         parities[attribute], reasons = _parity(known)
-        undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons]
+        undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons.items()]
         for name, rate in _RATIOS.items():
             few = [repr(level) for level, c in known.items() if rate.share(c).part < minimum_count]
             if few and parities[attribute][name] is not None:
@@ -138,19 +139,16 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
                 insufficient.append(
                     f"{name} of {attribute}: fewer than {minimum_count} positives in {who}"
                 )
-
-    def worst(name: str) -> float | None:
-        return _lowest(parity[name] for parity in parities.values())
-
-    return {
+    headline = {
         "accuracy": _share(right, total.rows),
         "balanced_accuracy": None if hit is None or alarm is None else (hit + 1 - alarm) / 2,
         "positive_rate": _share(total.predicted_positive, total.rows),
-        "dp_ratio": worst("dp_ratio"),
-        "dp_difference": _highest(parity["dp_difference"] for parity in parities.values()),
-        "eo_ratio": worst("eo_ratio"),
-        "eo_ratio_tpr": worst("eo_ratio_tpr"),
-        "eo_ratio_fpr": worst("eo_ratio_fpr"),
+    }
+    for name in FIGURES[len(headline) :]:
+        worst = max if name == "dp_difference" else min
+        headline[name] = _worst([parity[name] for parity in parities.values()], worst)
+    return {
+        **headline,
         "attributes": parities,
         "undefined": undefined,
         "insufficient": insufficient,
@@ -173,46 +171,30 @@ def counts_from_json(plain: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Gr
     }
 
 
-def _parity(levels: Mapping[str, Counts]) -> tuple[dict[str, float | None], list[tuple[str, str]]]:
-    """One attribute's ratios and difference, and (name, reason) of those that are None."""
-    compared = {name: _compare(levels, rate) for name, rate in _RATIOS.items()}
-    parity = {name: comparison.ratio for name, comparison in compared.items()}
-    parity["dp_difference"] = compared["dp_ratio"].difference
-    parity["eo_ratio"] = _lowest([parity["eo_ratio_tpr"], parity["eo_ratio_fpr"]])
-    reasons = [(name, comparison.reason) for name, comparison in compared.items()]
+def _parity(levels: Mapping[str, Counts]) -> tuple[dict[str, Figure], dict[str, str]]:
+    """One attribute's ratios and difference, and the reasons for those that are None."""
+    parity: dict[str, Figure] = {}
+    differences: dict[str, Figure] = {}
+    reasons = {}
+    for name, rate in _RATIOS.items():
+        shares = {level: rate.share(counts) for level, counts in levels.items()}
+        reason = incomparable(shares, rate)
+        rates = [] if reason else [share.rate for share in shares.values()]
+        low, high = min(rates, default=0.0), max(rates, default=0.0)
+        if not high:
+            reasons[name] = reason or f"0/0, no positive decision on any {rate.row}"
+        parity[name] = low / high if high else None
+        differences[name] = high - low if rates else None
+    parity["dp_difference"] = differences["dp_ratio"]
     if parity["dp_difference"] is None:
-        reasons.append(("dp_difference", compared["dp_ratio"].reason))
-    return parity, [(name, reason) for name, reason in reasons if reason]
+        reasons["dp_difference"] = reasons["dp_ratio"]
+    parity["eo_ratio"] = _worst([parity["eo_ratio_tpr"], parity["eo_ratio_fpr"]], min)
+    return parity, reasons
 
 
-class _Comparison(NamedTuple):
-    ratio: float | None = None
-    difference: float | None = None
-    reason: str = ""  # why the ratio is None
-
-
-def _compare(levels: Mapping[str, Counts], rate: Rate) -> _Comparison:
-    """A rate's lowest over its highest group, and highest minus lowest."""
-    shares = {level: rate.share(counts) for level, counts in levels.items()}
-    reason = incomparable(shares, rate)
-    if reason:
-        return _Comparison(reason=reason)
-    rates = [share.rate for share in shares.values()]
-    low, high = min(rates), max(rates)
-    if not high:
-        return _Comparison(difference=0.0, reason=f"0/0, no positive decision on any {rate.row}")
-    return _Comparison(ratio=low / high, difference=high - low)
-
-
-def _lowest(values: Iterable[float | None]) -> float | None:
-    """The minimum, None if any is: the worst of some unknown is unknown."""
-    known = list(values)
-    return None if None in known else min((v for v in known if v is not None), default=None)
-
-
-def _highest(values: Iterable[float | None]) -> float | None:
-    low = _lowest(None if value is None else -value for value in values)
-    return None if low is None else -low
+def _worst(values: Sequence[Figure], worst: Callable[..., float]) -> Figure:
+    """The minimum or the maximum, None if any is: the worst of some unknown is unknown."""
+    return worst(values) if values and None not in values else None
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -44,44 +44,41 @@ def summed(counts: Iterable[Counts]) -> Counts:
     return Counts(*map(sum, zip(Counts(), *counts, strict=True)))
 
 
+ROWS = {  # one of the rows that a count counts, in words
+    "rows": "row",
+    "y1_rows": "row with y = 1",
+    "y0_rows": "row with y = 0",
+    "predicted_positive": "row decided positive",
+}
+
+
 class Rate(NamedTuple):
     """A metric that is a share: so many hits of so many rows."""
 
-    share: Callable[[Counts], Share]
+    part: Callable[[Counts], int]
+    whole: str  # the count that it is a share of
     hits: str  # what the part counts, in words
-    row: str  # one of the whole, in words
+
+    def share(self, counts: Counts) -> Share:
+        """The share of a group's rows."""
+        return Share(self.part(counts), getattr(counts, self.whole))
+
+    @property
+    def row(self) -> str:
+        """One of the whole, in words."""
+        return ROWS[self.whole]
 
 
 RATES = {
     "accuracy": Rate(
-        lambda c: Share(c.true_positive + c.y0_rows - c.false_positive, c.rows),
-        hits="right decisions",
-        row="row",
+        lambda c: c.true_positive + c.y0_rows - c.false_positive, "rows", "right decisions"
     ),
-    "selection_rate": Rate(
-        lambda c: Share(c.predicted_positive, c.rows), hits="positives", row="row"
-    ),
-    "true_positive_rate": Rate(
-        lambda c: Share(c.true_positive, c.y1_rows), hits="positives", row="row with y = 1"
-    ),
-    "false_positive_rate": Rate(
-        lambda c: Share(c.false_positive, c.y0_rows), hits="positives", row="row with y = 0"
-    ),
-    "true_negative_rate": Rate(
-        lambda c: Share(c.y0_rows - c.false_positive, c.y0_rows),
-        hits="negatives",
-        row="row with y = 0",
-    ),
-    "false_negative_rate": Rate(
-        lambda c: Share(c.y1_rows - c.true_positive, c.y1_rows),
-        hits="negatives",
-        row="row with y = 1",
-    ),
-    "precision": Rate(
-        lambda c: Share(c.true_positive, c.predicted_positive),
-        hits="right positives",
-        row="row decided positive",
-    ),
+    "selection_rate": Rate(lambda c: c.predicted_positive, "rows", "positives"),
+    "true_positive_rate": Rate(lambda c: c.true_positive, "y1_rows", "positives"),
+    "false_positive_rate": Rate(lambda c: c.false_positive, "y0_rows", "positives"),
+    "true_negative_rate": Rate(lambda c: c.y0_rows - c.false_positive, "y0_rows", "negatives"),
+    "false_negative_rate": Rate(lambda c: c.y1_rows - c.true_positive, "y1_rows", "negatives"),
+    "precision": Rate(lambda c: c.true_positive, "predicted_positive", "right positives"),
 }
 RECALLS = ("true_positive_rate", "true_negative_rate")  # balanced accuracy is their mean
 ODDS = ("true_positive_rate", "false_positive_rate")  # equalized odds compares both

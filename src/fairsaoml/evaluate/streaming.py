@@ -15,19 +15,24 @@ one metric at a time, `counts` and all that is ours still work.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import product
+from operator import sub
 from typing import Any, Literal, NamedTuple
 
-from fairsaoml.core.errors import ConfigError, closest
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.confidence import (
     Interval,
-    Share,
     largest_difference_interval,
     smallest_ratio_interval,
 )
-from fairsaoml.evaluate.group_counts import Group, GroupCounts, in_order, named
-from fairsaoml.evaluate.metrics import MINIMUM_COUNT, figures
+from fairsaoml.evaluate.metrics import MINIMUM_COUNT, count, figures
 from fairsaoml.evaluate.shares import (
     METRICS,
     ODDS,
@@ -38,10 +43,12 @@ from fairsaoml.evaluate.shares import (
     metric_of,
     summed,
 )
+from fairsaoml.streams.table.sensitive import sensitive_columns
 
 __all__ = ["METRICS", "GapInterval", "StreamingMetric"]
 
 Method = Literal["between_groups", "to_overall"]
+Group = tuple[Hashable, ...]  # one value for each sensitive column
 
 
 class GapInterval(NamedTuple):
@@ -96,7 +103,15 @@ class StreamingMetric:
                 raise ConfigError(f"unknown metric {name!r}; {closest(str(name), METRICS)}")
         if not self._metrics:
             raise ConfigError(f"expected a metric or several, got none; {closest('', METRICS)}")
-        self._seen = GroupCounts(window=window, pos_label=pos_label)
+        if window is not None and (not isinstance(window, int) or window < 1):
+            raise ConfigError(
+                f"expected a window of 1 batch or more, got {window!r}; use None to count them all"
+            )
+        self._columns: tuple[str, ...] = ()  # known from the first batch on
+        self._by_group: dict[Group, Counts] = {}
+        self._pos_label = pos_label
+        self._other_labels: frozenset[Any] = frozenset()  # at most one
+        self._window = None if window is None else deque[dict[Group, Counts]](maxlen=window)
 
     def update(self, y_true: Any, y_pred: Any, *, sensitive_features: Any) -> None:
         """Add a batch; with a window, the oldest batch beyond it is removed.
@@ -110,7 +125,13 @@ class StreamingMetric:
         Raises:
             DataError: The lengths differ, a value is missing, or a third label turns up.
         """
-        self._seen.add(y_true, y_pred, sensitive_features)
+        batch = self._count(y_true, y_pred, sensitive_features)
+        if self._window is not None:
+            if len(self._window) == self._window.maxlen:
+                self._by_group = _less(self._by_group, self._window[0])
+            self._window.append(batch)
+        for group, counts in batch.items():
+            self._by_group[group] = summed([self._by_group.get(group, Counts()), counts])
 
     def revert(self, y_true: Any, y_pred: Any, *, sensitive_features: Any) -> None:
         """Remove rows that were added before: all of them, or none and an error.
@@ -121,17 +142,22 @@ class StreamingMetric:
             ConfigError: There is a window, which removes batches by itself.
             DataError: Some of these rows were never added.
         """
-        self._seen.remove(y_true, y_pred, sensitive_features)
+        if self._window is not None:
+            raise ConfigError(
+                "expected no revert where window= is given, which takes batches out by itself; "
+                "use window=None to do it by hand"
+            )
+        self._by_group = _less(self._by_group, self._count(y_true, y_pred, sensitive_features))
 
     @property
     def counts(self) -> dict[Any, Counts]:
         """Six counts of every group seen; a group of several columns is a tuple."""
-        return {named(group): self._seen.by_group[group] for group in in_order(self._seen.by_group)}
+        return {_named(group): self._by_group[group] for group in _in_order(self._by_group)}
 
     @property
     def overall(self) -> Any:
         """Each metric of all rows."""
-        total = summed(self._seen.by_group.values())
+        total = summed(self._by_group.values())
         return self._answer(lambda name: metric_of(name, total))
 
     @property
@@ -139,10 +165,10 @@ class StreamingMetric:
         """Each metric of each group; of several columns, each combination of their values."""
         pandas = _pandas()
         groups = self._groups()
-        if len(self._seen.columns) == 1:
-            index = pandas.Index([group[0] for group in groups], name=self._seen.columns[0])
-        elif self._seen.columns:
-            index = pandas.MultiIndex.from_tuples(groups, names=self._seen.columns)
+        if len(self._columns) == 1:
+            index = pandas.Index([group[0] for group in groups], name=self._columns[0])
+        elif self._columns:
+            index = pandas.MultiIndex.from_tuples(groups, names=self._columns)
         else:
             index = pandas.Index([])
         table = pandas.DataFrame({name: self._values(name) for name in self._metrics}, index)
@@ -201,8 +227,8 @@ class StreamingMetric:
         >>> float(metric.by_group["m"]), metric.undefined
         (0.0, ["true_positive_rate of 'm': no row with y = 1"])
         """
-        places = {f"of {named(g)!r}": self._seen.by_group.get(g, Counts()) for g in self._groups()}
-        places["overall"] = summed(self._seen.by_group.values())
+        places = {f"of {_named(g)!r}": self._by_group.get(g, Counts()) for g in self._groups()}
+        places["overall"] = summed(self._by_group.values())
         return [
             f"{name} {place}: {reason}"
             for name in self._metrics
@@ -212,9 +238,9 @@ class StreamingMetric:
 
     def figures(self, *, minimum_count: int = MINIMUM_COUNT) -> dict[str, Any]:
         """A round's figures (`evaluate.metrics.figures`), each sensitive column by itself."""
-        margins: dict[str, dict[str, Counts]] = {column: {} for column in self._seen.columns}
-        for group, counts in self._seen.by_group.items():
-            for column, value in zip(self._seen.columns, map(str, group), strict=True):
+        margins: dict[str, dict[str, Counts]] = {column: {} for column in self._columns}
+        for group, counts in self._by_group.items():
+            for column, value in zip(self._columns, map(str, group), strict=True):
                 margins[column][value] = summed([margins[column].get(value, Counts()), counts])
         return figures(margins, minimum_count=minimum_count)
 
@@ -235,17 +261,7 @@ class StreamingMetric:
         >>> print(f"{gap.value:.2f}, between {gap.low:.2f} and {gap.high:.2f}")
         0.60, between 0.17 and 0.81
         """
-        name, shares, undefined = self._compared(metric)
-        rates = [] if undefined else [share.rate for share in shares.values()]
-        first, _, rest = RATES[name].row.partition(" ")
-        return _gap_interval(
-            name,
-            value=max(rates) - min(rates) if rates else None,
-            undefined=undefined,
-            interval=_interval(largest_difference_interval, shares, level),
-            few=[group for group, share in shares.items() if share.whole < minimum_count],
-            fewer=f"{minimum_count} {first}s {rest}".rstrip(),
-        )
+        return self._gap(metric, level, minimum_count, ratio=False)
 
     def ratio_interval(
         self, metric: str | None = None, *, level: float = 0.95, minimum_count: int = MINIMUM_COUNT
@@ -261,29 +277,48 @@ class StreamingMetric:
         >>> gap.value, gap.low, gap.high, gap.undefined
         (None, 0.0, 1.0, 'selection_rate: 0/0, no positives in any group')
         """
-        name, shares, undefined = self._compared(metric)
+        return self._gap(metric, level, minimum_count, ratio=True)
+
+    def _gap(
+        self, metric: str | None, level: float, minimum_count: int, *, ratio: bool
+    ) -> GapInterval:
+        if metric is None and len(self._metrics) == 1:
+            metric = self._metrics[0]
+        if metric not in RATES:
+            raise ConfigError(
+                f"expected a rate for an interval, got {metric!r}; known: {', '.join(RATES)}"
+            )
+        rate = RATES[metric]
+        shares = {group: rate.share(counts) for group, counts in self.counts.items()}
+        undefined = incomparable(shares, rate)
         rates = [] if undefined else [share.rate for share in shares.values()]
-        hits = RATES[name].hits
-        if rates and not max(rates):
-            rates, undefined = [], f"0/0, no {hits} in any group"
-        return _gap_interval(
-            name,
-            value=min(rates) / max(rates) if rates else None,
-            undefined=undefined,
-            interval=_interval(smallest_ratio_interval, shares, level),
-            few=[group for group, share in shares.items() if share.part < minimum_count],
-            fewer=f"{minimum_count} {hits}",
+        if ratio and rates and not max(rates):
+            rates, undefined = [], f"0/0, no {rate.hits} in any group"
+        value = None
+        if rates:
+            value = min(rates) / max(rates) if ratio else max(rates) - min(rates)
+        interval = Interval(0.0, 1.0)  # of fewer than two groups nothing can be said
+        if len(shares) > 1:
+            interval_of = smallest_ratio_interval if ratio else largest_difference_interval
+            interval = interval_of(list(shares.values()), level)
+        seen = {group: share.part if ratio else share.whole for group, share in shares.items()}
+        few = ", ".join(repr(group) for group, number in seen.items() if number < minimum_count)
+        what = rate.hits if ratio else rate.row.replace("row", "rows", 1)
+        return GapInterval(
+            value=value,
+            low=interval.low,
+            high=interval.high,
+            undefined=f"{metric}: {undefined}" if undefined else "",
+            insufficient=f"{metric}: fewer than {minimum_count} {what} in {few}" if few else "",
         )
 
     def _groups(self) -> list[Group]:
         """Every combination of the values seen in each column, in order."""
-        return list(product(*map(in_order, map(set, zip(*self._seen.by_group, strict=True)))))
+        return list(product(*map(_in_order, map(set, zip(*self._by_group, strict=True)))))
 
     def _values(self, name: str) -> list[float]:
         """A metric by group, in the order of `_groups`."""
-        return [
-            metric_of(name, self._seen.by_group.get(group, Counts())) for group in self._groups()
-        ]
+        return [metric_of(name, self._by_group.get(group, Counts())) for group in self._groups()]
 
     def _difference(self, name: str, method: Method) -> float:
         known = _known(self._values(name))
@@ -300,7 +335,7 @@ class StreamingMetric:
         if method == "between_groups":
             return between_groups
         if method == "to_overall":
-            return metric_of(name, summed(self._seen.by_group.values()))
+            return metric_of(name, summed(self._by_group.values()))
         raise ConfigError(f"expected method 'between_groups' or 'to_overall', got {method!r}")
 
     def _answer(self, ask: Callable[[str], float]) -> Any:
@@ -309,43 +344,105 @@ class StreamingMetric:
             return ask(self._metrics[0])
         return _pandas().Series({name: ask(name) for name in self._metrics})
 
-    def _compared(self, metric: str | None) -> tuple[str, dict[Any, Share], str]:
-        """A rate's name, its shares by group seen, and why they cannot be compared, if so."""
-        if metric is None and len(self._metrics) == 1:
-            metric = self._metrics[0]
-        if metric not in RATES:
-            raise ConfigError(
-                f"expected a rate for an interval, got {metric!r}; known: {', '.join(RATES)}"
+    def _count(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> dict[Group, Counts]:
+        """A batch's counts by group. Only a batch without fault leaves a trace in `self`."""
+        columns = sensitive_columns(sensitive_features)
+        names, values = tuple(columns), [_plain(column) for column in columns.values()]
+        if self._columns and names != self._columns:
+            if sorted(names) != sorted(self._columns):
+                raise DataError(
+                    f"expected the sensitive columns {', '.join(self._columns)} of the first "
+                    f"batch, got {', '.join(names)}; name them alike in every batch"
+                )
+            values = [values[names.index(name)] for name in self._columns]
+        label, decision = np.asarray(y_true).reshape(-1), np.asarray(y_pred).reshape(-1)
+        rows = [len(label), len(decision), *map(len, values)]
+        if len(set(rows)) > 1:
+            raise DataError(
+                "expected as many predictions and sensitive features as labels, got "
+                f"{rows[0]} labels, {rows[1]} predictions and sensitive features for "
+                f"{', '.join(map(str, rows[2:]))} rows; pass one of each per row"
             )
-        rate = RATES[metric]
-        shares = {group: rate.share(counts) for group, counts in self.counts.items()}
-        return metric, shares, incomparable(shares, rate)
+        seen = {*label.tolist(), *decision.tolist()} - {self._pos_label} | self._other_labels
+        _refuse_missing(([label] for label in seen), ["labels and predictions"])
+        if len(seen) > 1:
+            raise DataError(
+                f"expected pos_label={self._pos_label!r} and one other label, got "
+                f"{', '.join(sorted(map(repr, seen)))} besides it; decide which one is positive"
+            )
+        codes: dict[Group, int] = {}
+        code = [codes.setdefault(group, len(codes)) for group in zip(*values, strict=True)]
+        _refuse_missing(codes, self._columns or names)
+        one_group_per_code = Attribute(name="group", levels=tuple(map(str, codes.values())))
+        counts = count(
+            y=_is(label, self._pos_label),
+            prediction=_is(decision, self._pos_label),
+            group=np.asarray(code, dtype=np.int64).reshape(-1, 1),
+            attributes=[one_group_per_code],
+        )["group"]
+        self._columns = self._columns or names
+        self._other_labels = frozenset(seen)
+        return {group: counts[str(code)] for group, code in codes.items()}
 
 
-def _interval(
-    interval: Callable[[list[Share], float], Interval], shares: Mapping[Any, Share], level: float
-) -> Interval:
-    """An interval for a gap; of fewer than two groups nothing can be said."""
-    return interval(list(shares.values()), level) if len(shares) > 1 else Interval(0.0, 1.0)
+def _in_order(values: Iterable[Any]) -> list[Any]:
+    """Values sorted, or sorted by how they are written where they cannot be compared."""
+    values = list(values)
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=repr)
 
 
-def _gap_interval(
-    name: str,
-    *,
-    value: float | None,
-    undefined: str,
-    interval: Interval,
-    few: list[Any],
-    fewer: str,
-) -> GapInterval:
-    who = ", ".join(map(repr, few))
-    return GapInterval(
-        value=value,
-        low=interval.low,
-        high=interval.high,
-        undefined=f"{name}: {undefined}" if undefined else "",
-        insufficient=f"{name}: fewer than {fewer} in {who}" if few else "",
-    )
+def _named(group: Group) -> Any:
+    """A group as a person names it: its value, or the tuple of several."""
+    return group[0] if len(group) == 1 else group
+
+
+def _less(counts: Mapping[Group, Counts], batch: Mapping[Group, Counts]) -> dict[Group, Counts]:
+    """The counts without a batch that is in them."""
+    left = dict(counts)
+    for group, removed in batch.items():
+        rest = Counts(*map(sub, counts.get(group, Counts()), removed))
+        # Six counts are four kinds of rows; none of the four can be fewer than none.
+        missed, rejected = rest.y1_rows - rest.true_positive, rest.y0_rows - rest.false_positive
+        if min(rest.true_positive, missed, rest.false_positive, rejected) < 0:
+            raise DataError(
+                f"expected only rows that were taken in before, got more of {_named(group)!r} than "
+                "there are; nothing was taken out: revert what was updated, with the predictions "
+                "it was updated with"
+            )
+        left[group] = rest
+    return left
+
+
+def _refuse_missing(groups: Iterable[Sequence[Any]], columns: Sequence[str]) -> None:
+    for group in groups:
+        for column, value in zip(columns, group, strict=True):
+            if _is_missing(value):
+                raise DataError(
+                    f"expected a value in every row of {column}, got {value!r}; "
+                    "fill it in or leave the row out"
+                )
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN (which is not itself), or pandas' missing value (which will not say)."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def _plain(column: Any) -> list[Any]:
+    """A column's values as Python's own."""
+    if isinstance(column, nw.Series):
+        return column.to_list()
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)
+
+
+def _is(values: NDArray[Any], what: Any) -> NDArray[np.int64]:
+    return np.asarray(values == what).astype(np.int64).reshape(-1)
 
 
 def _known(values: Iterable[float]) -> list[float]:

@@ -16,7 +16,6 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.metrics import (
     FIGURES,
-    MINIMUM_COUNT,
     GroupCounts,
     add,
     counts_from_json,
@@ -40,7 +39,6 @@ def summarise(
     best: Mapping[str, Mapping[str, float]] | None = None,
     asked: Asked | None = None,
     columns_left_out: int = 0,
-    minimum_count: int = MINIMUM_COUNT,
 ) -> dict[str, Any]:
     """What `summary.json` says: blocks for all rounds, the last ten, and each domain.
 
@@ -71,23 +69,19 @@ def summarise(
         raise DataError(
             "expected at least one round to sum up, got none; give the stream at least one task"
         )
-
-    def block(chosen: Sequence[Line]) -> dict[str, Any]:
-        return _block(chosen, minimum_count)
-
     domains = []
     for name, stretch in groupby(lines, key=lambda line: line["domain"]):
         own = list(stretch)
         known = {"best": dict(best[name])} if best and name in best else {}
-        domains.append({"name": name, **block(own), "last": block(_last(own)), **known})
+        domains.append({"name": name, **_block(own), "last": _block(_last(own)), **known})
     return {
         "learner": learner,
         "stream": stream,
         "seeds": list(seeds),
         "rounds": len({line["round"] for line in lines}),
         "left_out": _left_out(lines) | {"columns": columns_left_out},
-        "overall": block(lines),
-        "last": block(_last(lines)),
+        "overall": _block(lines),
+        "last": _block(_last(lines)),
         "domains": domains,
         **({"verdict": judge(lines, asked)} if asked else {}),
     }
@@ -119,18 +113,18 @@ def _last(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line["round"] in kept]
 
 
-def _block(lines: Sequence[Line], minimum_count: int) -> dict[str, Any]:
+def _block(lines: Sequence[Line]) -> dict[str, Any]:
     block = {
         "rounds": [lines[0]["round"], lines[-1]["round"]],
         **_means(lines),
         "windows": _of_windows(lines),
-        "pooled": _pooled(lines, minimum_count),
+        "pooled": _pooled(lines),
     }
     adapted = [{"seed": line["seed"], **line["adapted"]} for line in lines if line.get("adapted")]
     if adapted:
         block["adapted"] = _means(adapted)
         if all("counts" in line for line in adapted):
-            block["adapted"]["pooled"] = _pooled(adapted, minimum_count)
+            block["adapted"]["pooled"] = _pooled(adapted)
     return block
 
 
@@ -158,12 +152,12 @@ def _of_windows(lines: Sequence[Line]) -> dict[str, float | None]:
     pooled = []
     for window in windows_of(lines):
         for seed in dict.fromkeys(line["seed"] for line in window):
-            own = _pooled([line for line in window if line["seed"] == seed], MINIMUM_COUNT)
-            pooled.append({**own, "seed": seed})
+            own = [line for line in window if line["seed"] == seed]
+            pooled.append({**_pooled(own), "seed": seed})
     return _means(pooled)["mean"]
 
 
-def _pooled(lines: Sequence[Line], minimum_count: int) -> dict[str, Any]:
+def _pooled(lines: Sequence[Line]) -> dict[str, Any]:
     nothing: GroupCounts = {}
     counts = reduce(add, (counts_from_json(line["counts"]) for line in lines), nothing)
-    return {**figures(counts, minimum_count=minimum_count), "counts": counts_to_json(counts)}
+    return {**figures(counts), "counts": counts_to_json(counts)}

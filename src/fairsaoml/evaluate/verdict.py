@@ -170,15 +170,13 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
     }
 
 
-def compared(
-    windows: Sequence[Groups], notion: str, groups: Sequence[str], level: float = LEVEL
-) -> Comparison:
+def compared(windows: Sequence[Groups], notion: str, groups: Sequence[str]) -> Comparison:
     """Compare groups by a notion over windows; gaps in opposite directions do not cancel.
 
     Where a rate of two groups cannot be compared, the ratio is that of the others, and may be 0.
     """
     rates = NOTIONS[notion].rates
-    each = _each(groups, notion, level)
+    each = _each(groups, notion)
     pairs, unknown = [], False
     for one, other in combinations(groups, 2):
         for rate in rates:
@@ -190,11 +188,11 @@ def compared(
                 pairs.append((ratio, interval, rate, one, other))
     if not pairs:
         return Comparison(None, Interval(0.0, 1.0), rates[0], "", "")
-    _, _, rate, one, other = min(pairs, key=lambda pair: pair[0])
-    lower, higher = sorted((one, other), key=lambda g: _rate(_pooled(windows, g, rate)))
+    ratio, _, rate, one, other = min(pairs, key=lambda pair: pair[0])
+    lower, higher = sorted((one, other), key=lambda g: _pooled_rate(windows, g, rate))
     low = 0.0 if unknown else min(interval.low for _, interval, *_ in pairs)
     return Comparison(
-        ratio=min(ratio for ratio, *_ in pairs),
+        ratio=ratio,
         interval=Interval(low, min(interval.high for _, interval, *_ in pairs)),
         rate=rate,
         lower=lower,
@@ -228,29 +226,25 @@ def _notion(
                 rows = round(total[name].rows)
                 left_out[name] = {"rows": rows, "ratio": own.ratio, **own.interval._asdict()}
     kept = [name for name in names if name not in left_out]
-    counts = range(1, len(groups) + 1)
     if len(kept) < 2:  # nobody to compare with: then all are, and the interval says how little
         kept, left_out, chosen = names, {}, len(groups)
         comparison = compared([total], key, kept)
     else:
-        each = _each(kept, key)
-        sizes = (
-            n for n in counts if all(_enough(groups[-n:], g, key, asked.ratio, each) for g in kept)
-        )
-        chosen = next(sizes, len(groups))
+        each, chosen = _each(kept, key), 1
+        while chosen < len(groups) and not all(
+            _enough(groups[-chosen:], name, key, asked.ratio, each) for name in kept
+        ):
+            chosen += 1
         comparison = compared(groups[-chosen:], key, kept)
     by_window = [compared([window], key, kept) for window in groups]
     answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in by_window]
     answer = answer_of(comparison.ratio, comparison.interval, asked.ratio)
     if chosen > 1:  # single windows say less than all of them together
         answers[-chosen:] = [answer] * chosen
-    worse, better = (
-        (comparison.lower, comparison.higher)
-        if asked.favourable
-        else (comparison.higher, comparison.lower)
-    )
+    worse, better = comparison.lower, comparison.higher
+    if not asked.favourable:
+        worse, better = better, worse
     shares = {g: _pooled(groups[-chosen:], g, comparison.rate) for g in kept}
-    begun = windows[_since(answers)][0]
     return {
         "answer": answer,
         "ratio": comparison.ratio,
@@ -262,15 +256,15 @@ def _notion(
         "worse_off": worse,
         "better_off": better,
         "shares": {g: [round(share.part), round(share.whole)] for g, share in shares.items()},
-        "since": begun["round"],
+        "since": windows[_since(answers)][0]["round"],
         "left_out": left_out,
     }
 
 
-def _each(groups: Sequence[str], notion: str, level: float = LEVEL) -> float:
+def _each(groups: Sequence[str], notion: str) -> float:
     """The level of each comparison at which all hold together (Bonferroni)."""
     comparisons = math.comb(len(groups), 2) * len(NOTIONS[notion].rates)
-    return 1 - (1 - level) / max(comparisons, 1)
+    return 1 - (1 - LEVEL) / max(comparisons, 1)
 
 
 def _enough(windows: Sequence[Groups], group: str, key: str, ratio: float, level: float) -> bool:
@@ -346,5 +340,6 @@ def _pooled(windows: Sequence[Groups], group: str, rate: str) -> Share:
     return Share(sum(share.part for share in shares), sum(share.whole for share in shares))
 
 
-def _rate(share: Share) -> float:
+def _pooled_rate(windows: Sequence[Groups], group: str, rate: str) -> float:
+    share = _pooled(windows, group, rate)
     return share.rate if share.whole else 0.0

@@ -25,7 +25,7 @@ LEAKS = ("likely leak", "restate")  # in the notes of a table
 def advice(run: Run) -> list[str]:
     """Return sentences, the most pressing first."""
     said = [*_excluded(run), *_by_answer(run), *_one_sided(run), *changes(run)]
-    notes = (run.spec.get("stream") or {}).get("notes") or []
+    notes = run.source.get("notes") or []
     said += [f"{sentence(note)}." for note in notes if any(word in note for word in LEAKS)]
     for attribute, entry in run.verdict["attributes"].items():
         share = entry["unknown_rows"] / max(entry["rows"], 1)

@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.reading import UNNAMED, Domain, Series
+from fairsaoml.report.reading import UNNAMED, Domain, Run, Series, day
 from fairsaoml.report.svg import (
     BOLD,
     LETTER,
     Frame,
     drawing,
     end_names,
-    hline,
     shorten,
     text,
     ticks,
+    x_axis,
+    y_axis,
 )
 
-__all__ = ["Chart", "Curve", "Panel"]
+__all__ = ["Chart", "Curve", "Panel", "middles"]
 
 LEFT, RIGHT = 40.0, 12.0
 LABELS = 260.0  # the most room for the curves' names on the right
@@ -52,17 +53,20 @@ class Panel(NamedTuple):
     curves: Sequence[Curve] = ()
 
 
+def middles(bins: Sequence[Sequence[int]]) -> list[float]:
+    """Return the position of each bin of rounds on the axis."""
+    return [sum(rounds) / len(rounds) for rounds in bins]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chart:
     """Panels over the same rounds."""
 
     title: str
     description: str
-    xs: Sequence[float]
-    domains: Sequence[Domain]
+    run: Run  # whose domains and days stand on the axis
+    bins: Sequence[Sequence[int]]  # the rounds of each position
     panels: Sequence[Panel]
-    labels: Sequence[str]  # what the pointer calls each position
-    days: Mapping[int, str]  # the first day of each round, where there are times
     name_ends: bool = False  # write each curve's name at its right end, where there is room
 
     def draw(self, width: float, name_ends: bool = False, alone: str | None = None) -> Markup:
@@ -75,7 +79,8 @@ class Chart:
         """
         named = name_ends and self.name_ends
         inner = width - LEFT - (self._room() if named else RIGHT)
-        rounds = (self.domains[0].first - 0.5, self.domains[-1].last + 0.5)
+        domains, xs = self.run.domains, middles(self.bins)
+        rounds = (domains[0].first - 0.5, domains[-1].last + 0.5)
         parts: list[Markup] = []
         top = DOMAINS
         frames = []
@@ -88,8 +93,9 @@ class Chart:
             if named:
                 parts.append(_end_names(panel, frame))
         bottom = frames[-1].bottom
-        parts.append(_changes(self.domains, frames))
-        parts.append(_rounds(frames[-1], self.days))
+        parts.append(_changes(domains, frames))
+        days = {number: day(period[0]) for number, period in self.run.periods.items()}
+        parts.append(_rounds(frames[-1], days))
         return drawing(
             width,
             bottom + AXIS,
@@ -98,8 +104,8 @@ class Chart:
             *parts,
             class_="chart",
             alone=alone,
-            data_left=number(frames[0].x(self.xs[0])),
-            data_right=number(frames[0].x(self.xs[-1])),
+            data_left=number(frames[0].x(xs[0])),
+            data_right=number(frames[0].x(xs[-1])),
             data_top=number(frames[0].top),
             data_bottom=number(bottom),
         )
@@ -110,24 +116,20 @@ class Chart:
 
     def values(self) -> dict[str, Any]:
         """Return what the pointer shows: for each panel its curves, by position on the axis."""
+
+        def shown(curve: Curve) -> dict[str, Any]:
+            values = [None if v is None else float(f"{v:.4g}") for v in curve.values.mean]
+            return {"name": curve.name, "style": curve.style, "values": values}
+
+        def label(first: int, last: int) -> str:
+            words = f"Round {first}" if first == last else f"Rounds {first} to {last}"
+            return words + self.run.days(first, last)
+
         return {
-            "rounds": list(self.xs),
-            "labels": list(self.labels),
+            "rounds": middles(self.bins),
+            "labels": [label(rounds[0], rounds[-1]) for rounds in self.bins],
             "panels": [
-                {
-                    "title": panel.title,
-                    "curves": [
-                        {
-                            "name": curve.name,
-                            "style": curve.style,
-                            "values": [
-                                None if value is None else float(f"{value:.4g}")
-                                for value in curve.values.mean
-                            ],
-                        }
-                        for curve in panel.curves
-                    ],
-                }
+                {"title": panel.title, "curves": [shown(curve) for curve in panel.curves]}
                 for panel in self.panels
                 if panel.curves
             ],
@@ -139,11 +141,8 @@ def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
     taken = (len(panel.title) + 2) * TITLE_LETTER
     if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
         parts.append(text(taken, frame.top - 12, panel.note, "note"))
-    for value, words in panel.y_ticks:
-        if panel.curves:  # a strip of rows needs no lines between them
-            parts.append(hline(frame, value, "grid"))
-        parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
-    return join(*parts)
+    # A strip of rows needs no lines between them.
+    return join(*parts, y_axis(frame, panel.y_ticks, "grid" if panel.curves else None))
 
 
 def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
@@ -177,13 +176,8 @@ def _rounds(frame: Frame, days: Mapping[int, str]) -> Markup:
         inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
     if days:
         inside = [value for value in inside if frame.x(value) < frame.right - TICK_ROOM / 4]
-    marks = [
-        text(frame.x(x), frame.bottom + 16, days.get(int(x), f"{x:g}"), anchor="middle")
-        for x in inside
-    ]
-    middle = (frame.left + frame.right) / 2
-    words = "first day of the round" if days else "round"
-    return join(*marks, text(middle, frame.bottom + 31, words, "note", "middle"))
+    places = [(x, days.get(int(x), f"{x:g}")) for x in inside]
+    return x_axis(frame, places, "first day of the round" if days else "round", below=31)
 
 
 def _end_names(panel: Panel, frame: Frame) -> Markup:

@@ -1,23 +1,24 @@
 """What fairness cost: the decisions as they were, beside those of the same learner without it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.shares import Counts, metric_of, summed
 from fairsaoml.evaluate.verdict import judge, mean_counts
 from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.reading import Run
-from fairsaoml.report.tables import head, table
+from fairsaoml.report.reading import Line, Run
+from fairsaoml.report.tables import head, lined, table
 from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain, sentence
 
 __all__ = ["cost"]
 
 
 class Side(NamedTuple):
-    """One way to decide: its counts over all rounds, and the verdict on it."""
+    """One way to decide: its counts over all rounds, and the verdict on each notion asked for."""
 
     total: Counts
-    verdict: Mapping[str, Any]
+    notions: Sequence[Mapping[str, Any]]
 
 
 def cost(run: Run) -> list[Markup]:
@@ -35,16 +36,19 @@ def cost(run: Run) -> list[Markup]:
         ]
     attribute = next(iter(run.verdict["attributes"]))
     without = [{**line, "counts": line["plain"]["counts"]} for line in lines]
-    fair = Side(summed(mean_counts(lines, attribute).values()), run.verdict)
-    unfair = Side(summed(mean_counts(without, attribute).values()), judge(without, run.asked))
-    keys = [(name, key) for name in run.verdict["attributes"] for key in run.asked.notions]
+    keys = list(product(run.verdict["attributes"], run.asked.notions))
+    titles = [notion_title(key, name) for name, key in keys]
+
+    def side(lines: Sequence[Line], verdict: Mapping[str, Any]) -> Side:
+        notions = [verdict["attributes"][name]["notions"][key] for name, key in keys]
+        return Side(summed(mean_counts(lines, attribute).values()), notions)
+
+    fair, unfair = side(lines, run.verdict), side(without, judge(without, run.asked))
     ratios = [
-        f"{notion_title(key, name)[0].lower()}{notion_title(key, name)[1:]} of "
-        f"{plain(_entry(fair, name, key)['ratio'])} instead of "
-        f"{plain(_entry(unfair, name, key)['ratio'])}"
-        for name, key in keys
+        f"{title[0].lower()}{title[1:]} of {plain(one['ratio'])} instead of {plain(other['ratio'])}"
+        for title, one, other in zip(titles, fair.notions, unfair.notions, strict=True)
     ]
-    paid, free = (metric_of(run.measure, side.total) for side in (fair, unfair))
+    paid, free = (metric_of(run.measure, total) for total, _ in (fair, unfair))
     changed = sum(line["plain"]["changed"] for line in lines)
     rows = max(sum(line["rows"] for line in lines), 1)
     words = (
@@ -52,23 +56,18 @@ def cost(run: Run) -> list[Markup]:
         f"{listed(ratios)}. Fairness changed {percent(changed / rows)} of the decisions."
     )
     body = []
-    for title, side in (("As decided", fair), ("Without fairness", unfair)):
-        cells = [f"{metric_of(name, side.total):.3f}" for name in ("accuracy", "balanced_accuracy")]
-        cells.append(percent(side.total.predicted_positive / max(side.total.rows, 1)))
-        cells += [interval_words(_entry(side, name, key), run.asked.ratio) for name, key in keys]
+    for title, (total, notions) in (("As decided", fair), ("Without fairness", unfair)):
+        cells = [f"{metric_of(name, total):.3f}" for name in ("accuracy", "balanced_accuracy")]
+        cells.append(percent(total.predicted_positive / max(total.rows, 1)))
+        cells += [interval_words(entry, run.asked.ratio) for entry in notions]
         row = [element("td", cell) for cell in cells]
         body.append(element("tr", element("th", title, scope="row"), *row))
-    heads = ["Accuracy", "Balanced accuracy", "Positive decisions"]
-    heads += [notion_title(key, name) for name, key in keys]
+    heads = ["Accuracy", "Balanced accuracy", "Positive decisions", *titles]
     return [
         element("p", words),
         table(
             "All rounds. Without fairness: the same learner on the same rows, multipliers at 0.",
-            element("tr", head("Decisions", "words"), *map(head, heads)),
-            element("tbody", *body, class_="lines"),
+            [head("Decisions", "words"), *map(head, heads)],
+            lined(body),
         ),
     ]
-
-
-def _entry(side: Side, attribute: str, notion: str) -> Mapping[str, Any]:
-    return side.verdict["attributes"][attribute]["notions"][notion]

@@ -1,22 +1,16 @@
 """The learner's state by round, and the styles that all charts share."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from fairsaoml.report.chart import Chart, Curve, Panel
+from fairsaoml.report.chart import Chart, Curve, Panel, middles
 from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.reading import Line, Run, binned, day, series
+from fairsaoml.report.reading import Line, Run, binned, series
 from fairsaoml.report.svg import Frame, Values, band, extent, hline, line, text, tick_words, ticks
 from fairsaoml.report.words import count
 
-__all__ = [
-    "STYLES",
-    "Reach",
-    "inside",
-    "part",
-    "position_label",
-    "style",
-]
+__all__ = ["STYLES", "Reach", "inside", "part", "style"]
 
 STYLES = 12  # so many runs have a colour and a dash of their own in chart.css
 PARTS = 8  # and so many constraints
@@ -41,8 +35,8 @@ class Reach(NamedTuple):
             means = (
                 value
                 for run in runs
-                for i in range(_entries_in(run, key))
-                for value in series(run, _entry(key, i), binned(run.rounds)).mean
+                for curve in _curves(run, key, binned(run.rounds))
+                for value in curve.values.mean
             )
             low, high = extent(means) or (0.0, 0.0)
             low, high = min(low, 0.0), max(high, 0.0)
@@ -52,48 +46,43 @@ class Reach(NamedTuple):
         return cls(dual=over("dual"), violation=over("violation"))
 
 
-def position_label(run: Run, rounds: Sequence[int]) -> str:
-    """Return what the pointer calls a position: its rounds, and their days."""
-    first, last = rounds[0], rounds[-1]
-    words = f"Round {first}" if first == last else f"Rounds {first} to {last}"
-    periods = run.periods
-    if first in periods and last in periods:
-        words += f", {day(periods[first][0])} to {day(periods[last][1])}"
-    return words
-
-
 def inside(run: Run, reach: Reach) -> Chart:
     """Return the chart of one learner's weights, awake levels, dual and violation."""
-    bins = binned(run.rounds)
-    xs = [sum(rounds) / len(rounds) for rounds in bins]
+    bins, lengths = binned(run.rounds), _interval_lengths(run)
     panels = []
-    levels = _levels(run)
-    if levels > 1:
-        panels.append(_weights(run, levels, bins, xs))
+    if len(lengths) > 1:
+        panels.append(_weights(run, lengths, bins))
     if any(line.get("awake") for line in run.lines):
-        panels.append(_waking(run, levels))
+        panels.append(_waking(run, lengths))
     for title, note, key, shared in (
         ("Dual λ", "the price of each constraint", "dual", reach.dual),
         ("Violation g", "above 0 the constraint is broken", "violation", reach.violation),
     ):
-        if any(line.get(key) for line in run.lines):
-            panels.append(_entries(run, title, note, key, shared, bins, xs))
+        if curves := _curves(run, key, bins):
+            panels.append(
+                Panel(
+                    title=title,
+                    note=note,
+                    height=LOW,
+                    y_range=shared,
+                    y_ticks=tick_words(ticks(*shared, 3)),
+                    marks=partial(_over_zero, curves, bins),
+                    curves=curves,
+                )
+            )
     return Chart(
         title=f"Inside {run.name}: expert weights, awake levels, dual and violation by round",
-        description=f"{levels} levels with intervals of "
-        + ", ".join(map(str, interval_lengths(run)))
-        + f" rounds; {len(run.constraints)} constraints.",
-        xs=xs,
-        labels=[position_label(run, rounds) for rounds in bins],
-        days={number: day(period[0]) for number, period in run.periods.items()},
-        domains=run.domains,
+        description=f"{len(lengths)} levels with intervals of {', '.join(map(str, lengths))} "
+        f"rounds; {len(run.constraints)} constraints.",
+        run=run,
+        bins=bins,
         panels=panels,
     )
 
 
-def interval_lengths(run: Run) -> list[int]:
-    """Return the length of each level's intervals: base to the power of the level."""
-    return [run.base**level for level in range(_levels(run))]
+def _interval_lengths(run: Run) -> list[int]:
+    """The length of each level's intervals: base to the power of the level."""
+    return [run.base**level for level in range(_entries_in(run, "weights"))]
 
 
 def style(i: int) -> str:
@@ -115,12 +104,11 @@ def shade(level: int, levels: int) -> str:
     return f"level-{round(level * (RAMP - 1) / max(levels - 1, 1))}"
 
 
-def _weights(run: Run, levels: int, bins: Sequence[Sequence[int]], xs: Sequence[float]) -> Panel:
-    lengths = interval_lengths(run)
+def _weights(run: Run, lengths: Sequence[int], bins: Sequence[Sequence[int]]) -> Panel:
     curves = [
         Curve(
             count(length, "round"),
-            shade(level, levels),
+            shade(level, len(lengths)),
             series(run, _entry("weights", level, absent=0.0), bins),
         )
         for level, length in enumerate(lengths)
@@ -132,9 +120,10 @@ def _weights(run: Run, levels: int, bins: Sequence[Sequence[int]], xs: Sequence[
         pairs = zip(edges[-1], curve.values.mean, strict=True)
         edges.append([None if a is None or b is None else a + b for a, b in pairs])
 
-    # A single round has no width to fill: draw it as wide as a round.
-    places = xs if len(xs) > 1 else [xs[0] - 0.5, xs[0] + 0.5]
-    edges = edges if len(xs) > 1 else [edge * 2 for edge in edges]
+    places = middles(bins)
+    if len(places) == 1:  # a single round has no width to fill: draw it as wide as a round
+        places = [places[0] - 0.5, places[0] + 0.5]
+        edges = [edge * 2 for edge in edges]
 
     def marks(frame: Frame) -> Markup:
         areas, names = [], []
@@ -144,11 +133,10 @@ def _weights(run: Run, levels: int, bins: Sequence[Sequence[int]], xs: Sequence[
             beside = round(LABEL_ROOM * len(places) / frame.width)
             place, thickness = _thickest(below, above, beside)
             if thickness * frame.height > SMALLEST_LABEL:
+                x = frame.x(places[place])
                 y = frame.y(((below[place] or 0.0) + (above[place] or 0.0)) / 2) + 4
-                name = str(lengths[level])
-                names.append(
-                    text(frame.x(places[place]), y, name, f"inside {curve.style}", "middle")
-                )
+                class_ = f"inside {curve.style}"
+                names.append(text(x, y, str(lengths[level]), class_, "middle"))
         return join(*areas, *names)
 
     return Panel(
@@ -176,30 +164,30 @@ def _thickest(below: Values, above: Values, beside: int) -> tuple[int, float]:
     return place, room[place]
 
 
-def _waking(run: Run, levels: int) -> Panel:
+def _waking(run: Run, lengths: Sequence[int]) -> Panel:
+    levels = len(lengths)
     wakes = [
         sorted({line["round"] for line in run.lines if level in (line.get("awake") or [])})
         for level in range(levels)
     ]
-    lengths = interval_lengths(run)
 
     def marks(frame: Frame) -> Markup:
-        drawn = []
         gap = min(0.15, 1.0 / (frame.x(2) - frame.x(1)))  # rounds; a pixel at most
-        for level, rounds in enumerate(wakes):
-            if not rounds:
-                continue
+
+        def bars(level: int, ends: Sequence[int], class_: str) -> Markup:
             y = number(frame.y(levels - level - 0.5))
-            until = [*rounds[1:], run.rounds[-1] + 1]
-            spans = "".join(
+            path = [
                 f"M{number(frame.x(a - 0.5))} {y}H{number(frame.x(b - 0.5 - gap))}"
-                for a, b in zip(rounds, until, strict=True)
-            )
-            starts = "".join(
-                f"M{number(frame.x(a - 0.5))} {y}H{number(frame.x(a + 0.5 - gap))}" for a in rounds
-            )
-            drawn.append(element("path", d=spans, class_=f"interval {shade(level, levels)}"))
-            drawn.append(element("path", d=starts, class_="wake"))
+                for a, b in zip(wakes[level], ends, strict=True)
+            ]
+            return element("path", d="".join(path), class_=class_)
+
+        drawn = []
+        for level, rounds in enumerate(wakes):
+            if rounds:
+                until = [*rounds[1:], run.rounds[-1] + 1]
+                drawn.append(bars(level, until, f"interval {shade(level, levels)}"))
+                drawn.append(bars(level, [round + 1 for round in rounds], "wake"))
         return join(*drawn)
 
     return Panel(
@@ -212,43 +200,17 @@ def _waking(run: Run, levels: int) -> Panel:
     )
 
 
-def _entries(
-    run: Run,
-    title: str,
-    note: str,
-    key: str,
-    shared: tuple[float, float],
-    bins: Sequence[Sequence[int]],
-    xs: Sequence[float],
-) -> Panel:
-    names = run.constraints
-    count = _entries_in(run, key)
-    curves = [
-        Curve(
-            str(names[i]) if i < len(names) else f"constraint {i + 1}",
-            part(i),
-            series(run, _entry(key, i), bins),
-        )
-        for i in range(count)
-    ]
-
-    def marks(frame: Frame) -> Markup:
-        lines = [line(frame, xs, c.values.mean, c.style) for c in curves]
-        return join(hline(frame, 0, "zero"), *lines)
-
-    return Panel(
-        title=title,
-        note=note,
-        height=LOW,
-        y_range=shared,
-        y_ticks=tick_words(ticks(*shared, 3)),
-        marks=marks,
-        curves=curves,
-    )
+def _curves(run: Run, key: str, bins: Sequence[Sequence[int]]) -> list[Curve]:
+    """What the journal says of each constraint under a key."""
+    number = _entries_in(run, key)
+    unnamed = [f"constraint {i + 1}" for i in range(len(run.constraints), number)]
+    names = [*map(str, run.constraints), *unnamed][:number]
+    return [Curve(name, part(i), series(run, _entry(key, i), bins)) for i, name in enumerate(names)]
 
 
-def _levels(run: Run) -> int:
-    return _entries_in(run, "weights")
+def _over_zero(curves: Sequence[Curve], bins: Sequence[Sequence[int]], frame: Frame) -> Markup:
+    lines = [line(frame, middles(bins), c.values.mean, c.style) for c in curves]
+    return join(hline(frame, 0, "zero"), *lines)
 
 
 def _entries_in(run: Run, key: str) -> int:

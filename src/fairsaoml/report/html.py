@@ -1,38 +1,34 @@
 """The report of one run, or of several overlaid: one file that loads nothing from outside."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
+from typing import TypeVar
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.shares import APART
+from fairsaoml.report import tables
 from fairsaoml.report.advice import advice
-from fairsaoml.report.calibration import calibration_chart, group_chances
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.cost import cost
 from fairsaoml.report.figures import STYLES, Reach, inside, part, style
-from fairsaoml.report.markup import Markup, element
+from fairsaoml.report.groups import (
+    RateRow,
+    calibration_chart,
+    group_chances,
+    group_mark,
+    group_rates,
+)
+from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.page import asset, check_picture, page, write_page
 from fairsaoml.report.progress import progress
-from fairsaoml.report.rates import RateRow, group_mark, group_rates
 from fairsaoml.report.reading import UNNAMED, Run, attributes_of, best_of, read_runs
-from fairsaoml.report.tables import (
-    chances_table,
-    group_table,
-    settings_table,
-    summary_table,
-    troubles_table,
-    verdict_table,
-)
-from fairsaoml.report.words import (
-    headline,
-    lead,
-    listed,
-    stream_title,
-    who,
-)
+from fairsaoml.report.words import headline, lead, listed, stream_title, who
 
 __all__ = ["write_picture", "write_report"]
+
+Group = TypeVar("Group")  # what is known of a group
 
 WIDE, NARROW = 1032.0, 380.0  # drawing widths: a full page, a phone
 HALF, THIRD = 500.0, 320.0  # small multiples, two or three beside one another
@@ -76,8 +72,7 @@ def write_picture(folders: Sequence[Path], out: Path) -> Path:
             f"expected runs of one stream in one picture, got {len(streams)} ({names}); "
             "draw each stream's runs separately"
         )
-    chart = progress(runs, best_of(runs))
-    drawn = chart.draw(PICTURE, name_ends=True, alone=asset("chart.css"))
+    drawn = progress(runs).draw(PICTURE, name_ends=True, alone=asset("chart.css"))
     return write_page(Path(out), drawn + "\n")
 
 
@@ -93,7 +88,7 @@ def _page(runs: Sequence[Run]) -> str:
     return page(
         f"{title}: {listed(list(dict.fromkeys(map(stream_title, runs))))}",
         asset("chart.css") + asset("page.css"),
-        element("main", header, *parts, *_record(runs)),
+        element("main", header, *parts, _record(runs)),
         element("script", Markup(asset("page.js"))),
     )
 
@@ -101,32 +96,41 @@ def _page(runs: Sequence[Run]) -> str:
 def _stream(runs: Sequence[Run], key: str) -> list[str]:
     """Everything about the runs on one stream, what matters most first."""
     alone = len(runs) == 1
-    parts: list[str] = [verdict_table(runs)]
-    parts.append(element("h2", "Who is worse off"))
-    for i, run in enumerate(runs):
-        words = [] if alone else [element("h3", run.name)]
-        parts.append(element("section", *words, *who(run), class_=f"told {style(i)}"))
-    parts += _groups(runs)
-    parts.append(element("h2", "What fairness cost"))
-    for i, run in enumerate(runs):
-        name = [] if alone else [element("h3", run.name)]
-        parts.append(
-            element("section", *name, *cost(run), class_=None if alone else f"told {style(i)}")
-        )
-    parts += [element("h2", "Over time"), _progress(runs, f"{key}-progress")]
-    parts += _calibration(runs)
-    for attribute in attributes_of(runs):
-        parts += [element("h2", f"Counts by {attribute}"), group_table(runs, attribute)]
-    parts.append(element("h2", "What to do next"))
-    for i, run in enumerate(runs):
-        words = [] if alone else [element("h3", run.name)]
-        items = [element("li", words) for words in advice(run)]
-        parts.append(element("section", *words, element("ul", *items), class_=f"told {style(i)}"))
-    parts.append(_folded("All figures", *_figures(runs)))
-    parts.append(_folded("What could not be measured", troubles_table(runs)))
+    figures = [tables.summary_table(runs)]
+    if any(block.adapted for run in runs for block in run.blocks):
+        figures.append(element("h3", "With a few labels of the round"))
+        figures.append(tables.summary_table(runs, adapted=True))
+    counts = [
+        part
+        for attribute in attributes_of(runs)
+        for part in (element("h2", f"Counts by {attribute}"), tables.group_table(runs, attribute))
+    ]
     insides = _insides(runs, key)
-    if insides:
-        parts.append(_folded("Inside the learner" if alone else "Inside the learners", *insides))
+    return [
+        tables.verdict_table(runs),
+        *_told("Who is worse off", runs, who),
+        *_groups(runs),
+        *_told("What fairness cost", runs, cost, framed=not alone),
+        element("h2", "Over time"),
+        _progress(runs, f"{key}-progress"),
+        *_calibration(runs),
+        *counts,
+        *_told("What to do next", runs, lambda run: [_list(advice(run))]),
+        _folded("All figures", *figures),
+        _folded("What could not be measured", tables.troubles_table(runs)),
+        *([_folded(f"Inside the learner{'' if alone else 's'}", *insides)] if insides else []),
+    ]
+
+
+def _told(
+    title: str, runs: Sequence[Run], tell: Callable[[Run], list[Markup]], framed: bool = True
+) -> list[Markup]:
+    """What there is to say of each run, by the run's name where there are several."""
+    parts = [element("h2", title)]
+    for i, run in enumerate(runs):
+        name = [element("h3", run.name)] if len(runs) > 1 else []
+        class_ = f"told {style(i)}" if framed else None
+        parts.append(element("section", *name, *tell(run), class_=class_))
     return parts
 
 
@@ -135,71 +139,50 @@ def _folded(title: str, *body: str) -> Markup:
     return element("details", element("summary", element("h2", title)), *body)
 
 
-def _figures(runs: Sequence[Run]) -> list[str]:
-    parts: list[str] = [summary_table(runs)]
-    if any(block.adapted for run in runs for block in run.blocks):
-        parts.append(element("h3", "With a few labels of the round"))
-        parts.append(summary_table(runs, adapted=True))
-    return parts
+def _list(items: Iterable[str], class_: str | None = None) -> Markup:
+    return element("ul", *(element("li", item) for item in items), class_=class_)
 
 
-def _calibration(runs: Sequence[Run]) -> list[str]:
-    parts: list[str] = []
-    for attribute in attributes_of(runs):
-        for run in runs:
-            groups = {
-                group: own
-                for group, own in group_chances(run, attribute).items()
-                if group not in APART and own.total[0]
-            }
-            if groups:
-                heading = f"Probabilities by {attribute}"
-                parts.append(
-                    element(
-                        "section",
-                        element("h2", heading if len(runs) == 1 else f"{heading}, {run.name}"),
-                        element(
-                            "div",
-                            element("figure", calibration_chart(attribute, groups, NARROW)),
-                            chances_table(groups),
-                            class_="beside",
-                        ),
-                    )
-                )
+def _calibration(runs: Sequence[Run]) -> list[Markup]:
+    parts = []
+    for attribute, run in product(attributes_of(runs), runs):
+        groups = _known(group_chances(run, attribute))
+        groups = {group: own for group, own in groups.items() if own.total[0]}
+        if groups:
+            which = "" if len(runs) == 1 else f", {run.name}"
+            chart = element("figure", calibration_chart(attribute, groups, NARROW))
+            body = element("div", chart, tables.chances_table(groups), class_="beside")
+            heading = element("h2", f"Probabilities by {attribute}{which}")
+            parts.append(element("section", heading, body))
     return parts
 
 
 def _progress(runs: Sequence[Run], key: str) -> Markup:
-    chart = progress(runs, best_of(runs))
+    chart = progress(runs)
     caption = []
     if any(len(run.seeds) > 1 for run in runs):
         caption.append("Bands: from the lowest seed to the highest.")
     elif len(runs) == 1:
         caption.append("Bands: 95 % intervals.")
-    together = -(-len({round for run in runs for round in run.rounds}) // len(chart.xs))
+    together = -(-len({round for run in runs for round in run.rounds}) // len(chart.bins))
     if together > 1:
         caption.append(f"Each point is {together} rounds together: fewer say too little.")
     caption.append("A gap in a line is where a ratio is undefined.")
-    legend = [
-        element(
-            "li",
-            element(
-                "label",
-                element("input", type="checkbox", checked="checked", class_=f"show-{i}")
-                if len(runs) <= STYLES  # beyond that a style stands for several runs
-                else "",
-                _sample(f"line {style(i)}"),
-                run.name,
-            ),
-            class_=style(i),
-        )
-        for i, run in enumerate(runs)
-    ]
+    legend = []
+    for i, run in enumerate(runs):
+        box: str = element("input", type="checkbox", checked="checked", class_=f"show-{i}")
+        box = box if len(runs) <= STYLES else ""  # beyond that a style stands for several runs
+        label = element("label", box, _sample(f"line {style(i)}"), run.name)
+        legend.append(element("li", label, class_=style(i)))
+    # What the bold, dashed and dotted lines mean, where the chart has no room to say it.
+    strokes = [("rule", "asked for")]
+    if best_of(runs):
+        strokes += [("best", "best of any rule"), ("best fair", "best of a fair rule")]
     return element(
         "figure",
         element("figcaption", " ".join(caption)),
         element("ul", *legend, class_="key") if len(runs) > 1 else "",
-        _strokes_key(bool(best_of(runs))),
+        _strokes_key(strokes, "key tight narrow"),
         *_drawn(chart, WIDE, key),
         class_="progress",
         data_values=key,
@@ -211,39 +194,33 @@ def _groups(runs: Sequence[Run]) -> list[str]:
     parts: list[str] = []
     decided = runs[0].asked.decided
     for attribute in attributes_of(runs):
-        blocks = [(i, run, block) for i, run in enumerate(runs) for block in run.blocks]
-        ends_of = [entry for entry in blocks if entry[2].end]
-        domains = dict.fromkeys(block.domain or "" for _, _, block in ends_of)
+        ends = [(i, run, b) for i, run in enumerate(runs) for b in run.blocks if b.end]
+        domains = list(dict.fromkeys(block.domain for _, _, block in ends))
         rows = [
             RateRow(
-                stretch=block.title if domain == UNNAMED else domain,
+                stretch=block.title if block.domain == UNNAMED else str(block.domain),
                 name=run.name,
                 style=style(i),
                 groups=_known((block.figures.pooled.get("counts") or {}).get(attribute, {})),
             )
-            for domain in domains
-            for i, run, block in ends_of
-            if block.domain == domain
+            for i, run, block in sorted(ends, key=lambda end: domains.index(end[2].domain))
         ]
-        groups = list(dict.fromkeys(group for row in rows for group in row.groups))
+        groups = dict.fromkeys(group for row in rows for group in row.groups)
         legend = [
-            element("li", element("svg", group_mark(i), viewBox="-15 -6 30 12"), group)
+            join(element("svg", group_mark(i), viewBox="-15 -6 30 12"), group)
             for i, group in enumerate(groups)
         ]
-        where = ends_of[0][2].title if len(domains) == 1 else "The last rounds of each domain"
-        parts.append(
-            element(
-                "figure",
-                element(
-                    "figcaption",
-                    f"{where}: the share of each group by {attribute}, of its positives and of its "
-                    f"negatives that was {decided}. Marks that overlap are equal treatment.",
-                ),
-                element("ul", *legend, class_="key neutral"),
-                element("div", group_rates(attribute, rows, decided, WIDE, 3), class_="wide"),
-                element("div", group_rates(attribute, rows, decided, NARROW, 1), class_="narrow"),
-            )
+        where = ends[0][2].title if len(domains) == 1 else "The last rounds of each domain"
+        caption = (
+            f"{where}: the share of each group by {attribute}, of its positives and of its "
+            f"negatives that was {decided}. Marks that overlap are equal treatment."
         )
+        drawings = [
+            element("div", group_rates(attribute, rows, decided, width, columns), class_=class_)
+            for class_, width, columns in (("wide", WIDE, 3), ("narrow", NARROW, 1))
+        ]
+        key = _list(legend, "key neutral")
+        parts.append(element("figure", element("figcaption", caption), key, *drawings))
     return parts
 
 
@@ -257,8 +234,9 @@ def _insides(runs: Sequence[Run], key: str) -> list[Markup]:
         name = f"{key}-inside-{i}"
         body: list[str] = []
         if chart.panels:
-            figure = [*_drawn(chart, width, name), _constraints_key(run)]
-            body.append(element("figure", *figure, data_values=name))
+            strokes = [(f"line {part(k)}", str(one)) for k, one in enumerate(run.constraints)]
+            key_of = _strokes_key(strokes, "key tight") if strokes else ""
+            body.append(element("figure", *_drawn(chart, width, name), key_of, data_values=name))
         if not run.constraints:
             body.append(element("p", "No constraint, so no dual and no violation.", class_="aside"))
         if body:
@@ -278,14 +256,12 @@ def _insides(runs: Sequence[Run], key: str) -> list[Markup]:
     ]
 
 
-def _record(runs: Sequence[Run]) -> list[Markup]:
+def _record(runs: Sequence[Run]) -> Markup:
     """The settings, and the commands that repeat the runs."""
-    commands = [str(run.spec["command"]) for run in runs if run.spec.get("command")]
-    repeat = []
-    if commands:
-        repeat = [element("p", "To repeat:", class_="aside")]
-        repeat.append(element("pre", element("code", "\n".join(commands))))
-    return [_folded("Settings and versions", *repeat, settings_table(runs))]
+    commands = "\n".join(str(run.spec["command"]) for run in runs if run.spec.get("command"))
+    words = element("p", "To repeat:", class_="aside")
+    repeat = [words, element("pre", element("code", commands))] if commands else []
+    return _folded("Settings and versions", *repeat, tables.settings_table(runs))
 
 
 def _drawn(chart: Chart, width: float, key: str) -> list[str]:
@@ -300,19 +276,9 @@ def _drawn(chart: Chart, width: float, key: str) -> list[str]:
     return [*drawings, element("script", Markup(values), type="application/json", id=key)]
 
 
-def _strokes_key(best: bool) -> Markup:
-    """What the bold, dashed and dotted lines mean, where the chart has no room to say it."""
-    kinds = [("rule", "asked for")]
-    if best:
-        kinds += [("best", "best of any rule"), ("best fair", "best of a fair rule")]
-    items = [element("li", _sample(class_), words) for class_, words in kinds]
-    return element("ul", *items, class_="key tight narrow")
-
-
-def _constraints_key(run: Run) -> str:
-    names = enumerate(run.constraints)
-    items = [element("li", _sample(f"line {part(i)}"), str(name)) for i, name in names]
-    return element("ul", *items, class_="key tight") if items else ""
+def _strokes_key(strokes: Sequence[tuple[str, str]], class_: str) -> Markup:
+    """What lines mean, by their class."""
+    return _list((join(_sample(kind), words) for kind, words in strokes), class_)
 
 
 def _sample(class_: str) -> Markup:
@@ -320,15 +286,15 @@ def _sample(class_: str) -> Markup:
     return element("svg", stroke, viewBox="0 0 30 12", aria_hidden="true")
 
 
-def _known(groups: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+def _known(groups: Mapping[str, Group]) -> dict[str, Group]:
     """The groups that were declared; rows of others are counted, but not compared."""
-    return {group: counts for group, counts in groups.items() if group not in APART}
+    return {name: group for name, group in groups.items() if name not in APART}
 
 
 def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs of the same stream with the same settings, in the order they were named."""
     streams: dict[str, list[Run]] = {}
     for run in runs:
-        settings = (run.spec.get("stream") or {}).get("settings") or {}
+        settings = run.source.get("settings") or {}
         streams.setdefault(run.stream + json.dumps(settings, sort_keys=True), []).append(run)
     return list(streams.values())

@@ -1,36 +1,47 @@
-"""Fairness and accuracy over time: the ratios asked for first, the others as information."""
+"""Fairness and accuracy over time: the ratios asked for first, the others as information.
+
+There are as many rounds to a point as it takes to say something.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 from fairsaoml.evaluate.rule import RULE
-from fairsaoml.evaluate.verdict import NOTIONS
-from fairsaoml.report.chart import Chart, Curve, Panel
-from fairsaoml.report.figures import LOW, TALL, position_label, style
+from fairsaoml.evaluate.shares import RATES, Counts
+from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
+from fairsaoml.evaluate.windows import windows_of
+from fairsaoml.report.chart import Chart, Curve, Panel, middles
+from fairsaoml.report.figures import LOW, TALL, style
 from fairsaoml.report.markup import Markup, element, join
-from fairsaoml.report.pooling import pooled_bins, ratios
-from fairsaoml.report.reading import Domain, Run, attributes_of, day, series
+from fairsaoml.report.reading import (
+    MOST_POINTS,
+    Run,
+    Series,
+    attributes_of,
+    best_of,
+    binned_lines,
+    over_seeds,
+    series,
+)
 from fairsaoml.report.svg import Frame, band, extent, hline, line, tick_words, ticks
-from fairsaoml.report.words import sentence
+from fairsaoml.report.words import notion_title, sentence
 
 __all__ = ["progress"]
 
+SIZES = (1, 2, 3, 5, 10, 20, 50)  # rounds of a point
+TELLING = 10  # positive decisions on each group's rows make a ratio worth drawing
+MOSTLY = 0.8  # of the points should be that
+FEWEST = 4  # points that still are a curve
+BESTS = {"accuracy": "best", "fair_accuracy": "best fair"}  # possible accuracies, and their class
 
-def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Chart:
-    """Return the chart of the ratios and of accuracy over time, the runs overlaid.
 
-    Args:
-        runs: of one stream.
-        best: the best possible figures by domain, where they are known.
-    """
-    bins = pooled_bins(runs)
-    xs = [sum(rounds) / len(rounds) for rounds in bins]
+def progress(runs: Sequence[Run]) -> Chart:
+    """Return the chart of the ratios and of accuracy over time, the runs of one stream overlaid."""
+    bins = _pooled_bins(runs)
+    xs = middles(bins)
     longest = max(runs, key=lambda run: run.rounds[-1])
-    alone = len(runs) == 1
-
-    def overlaid(frame: Frame, curves: Sequence[Curve]) -> Markup:
-        bands = [band(frame, xs, c.values.low, c.values.high, f"band {c.style}") for c in curves]
-        return join(*bands, *(line(frame, xs, c.values.mean, c.style) for c in curves))
+    best, measure, alone = best_of(runs), runs[0].measure, len(runs) == 1
 
     def panel(
         title: str,
@@ -38,92 +49,155 @@ def progress(runs: Sequence[Run], best: Mapping[str, Mapping[str, float]]) -> Ch
         height: float,
         curves: Sequence[Curve],
         more: Callable[[Frame], Markup],
-        least: Sequence[float] = (),
+        least: Sequence[float],
     ) -> Panel:
         values = [value for c in curves for band in c.values for value in band]
         low, high = _tenths(extent([*values, *least]) or (0.5, 1.0))
         begins = [f"the axis begins at {low:.1f}"] if low > 0 else []
+
+        def marks(frame: Frame) -> Markup:
+            bands = [
+                band(frame, xs, c.values.low, c.values.high, f"band {c.style}") for c in curves
+            ]
+            lines = [line(frame, xs, c.values.mean, c.style) for c in curves]
+            return join(more(frame), *bands, *lines)
+
         return Panel(
             title=title,
             note="; ".join([*notes, *begins]),
             height=height,
             y_range=(low, high),
             y_ticks=tick_words(ticks(low, high, 4)),
-            marks=lambda frame: join(more(frame), overlaid(frame, curves)),
+            marks=marks,
             curves=curves,
         )
 
     def ratio_panel(attribute: str, notion: str) -> Panel:
-        asking = {run.asked.ratio for run in runs if notion in run.asked.judged}
         asked = any(notion in run.asked.notions for run in runs)
-        curves = [
-            Curve(run.name, style(i), ratios(run, attribute, notion, bins, alone))
-            for i, run in enumerate(runs)
-        ]
-        lines = sorted(asking) or [RULE]
+        lines = sorted({run.asked.ratio for run in runs if notion in run.asked.judged}) or [RULE]
         goal = " and ".join(f"{value:.2f}" for value in lines)
-        note = f"asked for: {goal}" if asked else "for information; line: the 80 % rule"
         return panel(
-            f"{sentence(NOTIONS[notion].name)} by {attribute}",
-            [note],
+            notion_title(notion, attribute),
+            [f"asked for: {goal}" if asked else "for information; line: the 80 % rule"],
             TALL if asked or not any(run.asked.notions for run in runs) else LOW,
-            curves,
+            [
+                Curve(run.name, style(i), _ratios(run, attribute, notion, bins, intervals=alone))
+                for i, run in enumerate(runs)
+            ],
             lambda frame: join(*(hline(frame, value, "rule") for value in lines)),
             [*lines, 1.0],
         )
 
-    measure = runs[0].measure
-    accuracy = [
-        Curve(run.name, style(i), series(run, lambda line: line.get(measure), bins))
-        for i, run in enumerate(runs)
-    ]
-    remarks = []
-    plain = series(runs[0], lambda line: (line.get("plain") or {}).get(measure), bins)
-    if alone and extent(plain.mean):
-        plain = plain._replace(low=[None] * len(xs), high=[None] * len(xs))
-        accuracy.append(Curve("without fairness", "part-4", plain))
-        remarks.append("grey: the same learner without fairness")
-    known = [best[domain.name] for domain in longest.domains if domain.name in best]
-    bests = [entry[key] for entry in known for key in ("accuracy", "fair_accuracy") if key in entry]
-    if known and measure == "accuracy":
-        remarks.append("dashed: the best of any rule, dotted: of a fair rule")
-    shown = bests if measure == "accuracy" else []
-    notions = list(dict.fromkeys(key for run in runs for key in (*run.asked.judged, "dp", "eo")))
+    def accuracy_panel() -> Panel:
+        curves = [
+            Curve(run.name, style(i), series(run, lambda line: line.get(measure), bins))
+            for i, run in enumerate(runs)
+        ]
+        remarks = []
+        plain = series(runs[0], lambda line: (line.get("plain") or {}).get(measure), bins)
+        if alone and extent(plain.mean):
+            plain = plain._replace(low=[None] * len(xs), high=[None] * len(xs))
+            curves.append(Curve("without fairness", "part-4", plain))
+            remarks.append("grey: the same learner without fairness")
+        bests = [
+            (domain, best[domain.name][key], class_)
+            for domain in longest.domains
+            for key, class_ in BESTS.items()
+            if measure == "accuracy" and key in best.get(domain.name, {})
+        ]
+        if bests:
+            remarks.append("dashed: the best of any rule, dotted: of a fair rule")
+
+        def best_lines(frame: Frame) -> Markup:
+            lines = []
+            for domain, value, class_ in bests:
+                x1, x2, y = frame.x(domain.first - 0.5), frame.x(domain.last + 0.5), frame.y(value)
+                lines.append(element("line", x1=x1, x2=x2, y1=y, y2=y, class_=class_))
+            return join(*lines)
+
+        title = sentence(measure.replace("_", " "))
+        return panel(title, remarks, TALL, curves, best_lines, [value for _, value, _ in bests])
+
+    notions = dict.fromkeys(key for run in runs for key in (*run.asked.judged, "dp", "eo"))
+    names = ", ".join(run.name for run in runs)
     return Chart(
         title="Fairness and accuracy over time",
-        description=_spoken(runs),
-        xs=xs,
-        labels=[position_label(longest, rounds) for rounds in bins],
-        days={number: day(period[0]) for number, period in longest.periods.items()},
-        domains=longest.domains,
+        description=f"Lines for {names}, within bands where they are uncertain. A gap in a line is "
+        "where the ratio is undefined. The tables below give the numbers.",
+        run=longest,
+        bins=bins,
         panels=[
-            *(ratio_panel(a, n) for a in attributes_of(runs) for n in notions),
-            panel(
-                sentence(measure.replace("_", " ")),
-                remarks,
-                TALL,
-                accuracy,
-                lambda frame: _best(longest.domains, best, frame) if shown else Markup(),
-                shown,
-            ),
+            *(ratio_panel(*pair) for pair in product(attributes_of(runs), notions)),
+            accuracy_panel(),
         ],
         name_ends=not alone,
     )
 
 
-def _best(
-    domains: Sequence[Domain], best: Mapping[str, Mapping[str, float]], frame: Frame
-) -> Markup:
-    """Lines at the best possible accuracy of each domain."""
-    lines = []
-    for domain in domains:
-        for key, class_ in (("accuracy", "best"), ("fair_accuracy", "best fair")):
-            value = best.get(domain.name, {}).get(key)
-            if value is not None:
-                y = frame.y(value)
-                x1, x2 = frame.x(domain.first - 0.5), frame.x(domain.last + 0.5)
-                lines.append(element("line", x1=x1, x2=x2, y1=y, y2=y, class_=class_))
-    return join(*lines)
+def _pooled_bins(runs: Sequence[Run]) -> list[list[int]]:
+    """The rounds of each point of a chart: few enough to see changes, enough to tell."""
+    longest = max(runs, key=lambda run: run.rounds[-1])
+    rounds = list({line["round"]: line for line in longest.lines}.values())
+    sizes = [size for size in SIZES if size == 1 or len(rounds) >= FEWEST * size]
+    telling = (size for size in sizes if all(_telling(run, size) for run in runs))
+    size = max(next(telling, sizes[-1]), -(-len(rounds) // MOST_POINTS))
+    return [[line["round"] for line in window] for window in windows_of(rounds, size)]
+
+
+def _telling(run: Run, size: int) -> bool:
+    """Whether most points of so many rounds would have enough positive decisions."""
+    windows = windows_of((line for line in run.lines if line["seed"] == run.seeds[0]), size)
+    for attribute, notion in product(run.verdict["attributes"], run.asked.judged):
+        groups = _judged(run, attribute, notion)
+        enough = 0
+        for window in windows:
+            counts = mean_counts(window, attribute)
+            enough += all(
+                RATES[rate].share(counts.get(group, Counts())).part >= TELLING
+                for group, rate in product(groups, NOTIONS[notion].rates)
+            )
+        if enough < MOSTLY * len(windows):
+            return False
+    return True
+
+
+def _ratios(
+    run: Run, attribute: str, notion: str, bins: Sequence[Sequence[int]], *, intervals: bool
+) -> Series:
+    """The groups' lowest ratio by bin: the mean over the seeds, and the outermost of them.
+
+    Groups are those large enough to be judged. With `intervals`, the ends of a single seed are
+    those of its 95 % interval.
+    """
+    groups = _judged(run, attribute, notion)
+    counts = [
+        [mean_counts(lines, attribute) for lines in seeds] for seeds in binned_lines(run, bins)
+    ]
+    values = over_seeds([[_ratio(own, notion, groups) for own in seeds] for seeds in counts])
+    if not intervals or len(run.seeds) > 1:
+        return values
+    ends = [
+        (None, None) if value is None else compared(seeds, notion, groups).interval
+        for seeds, value in zip(counts, values.mean, strict=True)
+    ]
+    return Series(values.mean, low=[low for low, _ in ends], high=[high for _, high in ends])
+
+
+def _judged(run: Run, attribute: str, notion: str) -> list[str]:
+    entry = run.verdict["attributes"].get(attribute) or {"notions": {}}
+    return list((entry["notions"].get(notion) or {"shares": {}})["shares"])
+
+
+def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> float | None:
+    """The lowest rate over the highest, of the rate for which that is least."""
+    lowest = []
+    for rate in NOTIONS[notion].rates:
+        shares = [RATES[rate].share(counts.get(group, Counts())) for group in groups]
+        rates = [share.rate for share in shares if share.whole]
+        if len(rates) < max(len(groups), 2) or not max(rates):
+            return None
+        lowest.append(min(rates) / max(rates))
+    return min(lowest)
 
 
 def _tenths(reach: tuple[float, float]) -> tuple[float, float]:
@@ -134,11 +208,3 @@ def _tenths(reach: tuple[float, float]) -> tuple[float, float]:
     """
     low = min(math.floor(reach[0] * 10), 8)
     return (low / 10, max(math.ceil(reach[1] * 10), low + 2) / 10)
-
-
-def _spoken(runs: Sequence[Run]) -> str:
-    names = ", ".join(run.name for run in runs)
-    return (
-        f"Lines for {names}, within bands where they are uncertain. A gap in a line is where the "
-        "ratio is undefined. The tables below give the numbers."
-    )

@@ -18,9 +18,7 @@ __all__ = [
     "Figures",
     "Run",
     "Series",
-    "attributes_of",
     "binned",
-    "day",
     "read_run",
     "read_runs",
     "series",
@@ -80,8 +78,6 @@ class Run:
     """What `spec.json`, `rounds.jsonl` and `summary.json` of one folder say."""
 
     name: str
-    learner: str
-    stream: str
     spec: Mapping[str, Any]
     lines: Sequence[Line]
     rounds: Sequence[int]  # increasing
@@ -95,10 +91,29 @@ class Run:
     left_out: Sequence[str]  # what was not learned from, in words
 
     @property
+    def config(self) -> Mapping[str, Any]:
+        """The learner's settings."""
+        return (self.spec.get("learner") or {}).get("config") or {}
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What the spec says of the stream: its name, settings, features and attributes."""
+        return self.spec.get("stream") or {}
+
+    @property
+    def learner(self) -> str:
+        """The learner's name."""
+        return str((self.spec.get("learner") or {}).get("name", ""))
+
+    @property
+    def stream(self) -> str:
+        """The stream's name, or a table's path."""
+        return str(self.source.get("name", ""))
+
+    @property
     def measure(self) -> str:
         """The accuracy that its decisions aim at."""
-        config = (self.spec.get("learner") or {}).get("config") or {}
-        balanced = config.get("decision") == "balanced"
+        balanced = self.config.get("decision") == "balanced"
         return "balanced_accuracy" if balanced else "accuracy"
 
     @property
@@ -111,10 +126,17 @@ class Run:
         period = self.periods.get(round)
         return f"round {round}" + (f" ({day(period[0])})" if period else "")
 
+    def days(self, first: int, last: int) -> str:
+        """The days of some rounds, to be said after a comma; empty where there are none."""
+        periods = self.periods
+        if not (first in periods and last in periods):
+            return ""
+        return f", {day(periods[first][0])} to {day(periods[last][1])}"
+
     @property
     def base(self) -> int:
         """Intervals of level k are base^k rounds long."""
-        return int((self.spec.get("learner", {}).get("config") or {}).get("base") or 2)
+        return int(self.config.get("base") or 2)
 
     @property
     def constraints(self) -> Sequence[str]:
@@ -141,7 +163,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
         raise RunError("expected at least one run's folder, got none; name one, as runs/NAME")
     runs = [read_run(Path(folder)) for folder in folders]
     names: list[str] = []
-    for label in differences([(run.name, _settings(run)) for run in runs]):
+    for label in differences([(run.name, run.config) for run in runs]):
         names.append(unused(label, set(names)))
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
@@ -184,8 +206,6 @@ def read_run(folder: Path) -> Run:
     spec = _object(folder / "spec.json")
     require_intact(folder / "rounds.jsonl", folder / "checkpoint" / "manifest.json")
     lines = _lines(folder / "rounds.jsonl")
-    learner = str((spec.get("learner") or {}).get("name", ""))
-    stream = str((spec.get("stream") or {}).get("name", ""))
     seeds = sorted({line["seed"] for line in lines})
     finished = is_finished(folder)
     if finished:
@@ -198,7 +218,7 @@ def read_run(folder: Path) -> Run:
     else:
         from fairsaoml.evaluate.summary import summarise  # late: it loads the numerics
 
-        summary = summarise(lines, learner=learner, stream=stream, seeds=seeds)
+        summary = summarise(lines, learner="", stream="", seeds=seeds)
     domains: list[Domain] = []
     for entry in summary["domains"]:
         first, last = entry["rounds"]
@@ -206,8 +226,6 @@ def read_run(folder: Path) -> Run:
         domains.append(Domain(name=name, first=first, last=last))
     return Run(
         name=str(spec.get("name") or folder.resolve().name),
-        learner=learner,
-        stream=stream,
         spec=spec,
         lines=lines,
         rounds=sorted({line["round"] for line in lines}),
@@ -220,10 +238,6 @@ def read_run(folder: Path) -> Run:
         verdict=judge(lines, Asked.of(spec)),
         left_out=left_out_words(summary),
     )
-
-
-def _settings(run: Run) -> dict[str, Any]:
-    return dict((run.spec.get("learner") or {}).get("config") or {})
 
 
 def best_of(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
@@ -251,17 +265,31 @@ def series(run: Run, pick: Pick, bins: Sequence[Sequence[int]]) -> Series:
 
     Nulls are skipped; a bin in which every seed is null is a gap.
     """
+
+    def mean(lines: Sequence[Line]) -> float | None:
+        values = [value for line in lines if (value := pick(line)) is not None]
+        return sum(values) / len(values) if values else None
+
+    return over_seeds([[mean(lines) for lines in seeds] for seeds in binned_lines(run, bins)])
+
+
+def binned_lines(run: Run, bins: Sequence[Sequence[int]]) -> list[list[list[Line]]]:
+    """Return the lines of each bin of rounds, those of each seed together."""
     place = {round: i for i, rounds in enumerate(bins) for round in rounds}
-    values: list[dict[int, list[float]]] = [{} for _ in bins]
+    lines: list[dict[int, list[Line]]] = [{} for _ in bins]
     for line in run.lines:
-        value = pick(line)
-        if value is not None and line["round"] in place:
-            values[place[line["round"]]].setdefault(line["seed"], []).append(value)
-    by_seed = [[sum(vs) / len(vs) for vs in seeds.values()] for seeds in values]
+        if line["round"] in place:
+            lines[place[line["round"]]].setdefault(line["seed"], []).append(line)
+    return [list(by_seed.values()) for by_seed in lines]
+
+
+def over_seeds(values: Sequence[Sequence[float | None]]) -> Series:
+    """Return the mean, the lowest and the highest of the seeds that have a value, by position."""
+    known = [[value for value in seeds if value is not None] for seeds in values]
     return Series(
-        mean=[sum(vs) / len(vs) if vs else None for vs in by_seed],
-        low=[min(vs, default=None) for vs in by_seed],
-        high=[max(vs, default=None) for vs in by_seed],
+        mean=[sum(seeds) / len(seeds) if seeds else None for seeds in known],
+        low=[min(seeds, default=None) for seeds in known],
+        high=[max(seeds, default=None) for seeds in known],
     )
 
 
@@ -271,8 +299,8 @@ def unused(name: str, taken: set[str]) -> str:
     >>> unused("a", set()), unused("a", {"a"}), unused("a", {"a", "a (2)"})
     ('a', 'a (2)', 'a (3)')
     """
-    candidates = (name if n == 1 else f"{name} ({n})" for n in range(1, len(taken) + 2))
-    return next(candidate for candidate in candidates if candidate not in taken)
+    numbered = (f"{name} ({n})" for n in range(2, len(taken) + 2))
+    return next(candidate for candidate in (name, *numbered) if candidate not in taken)
 
 
 def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block]:

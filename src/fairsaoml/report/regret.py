@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fairsaoml.report.figures import part, style
 from fairsaoml.report.markup import Markup, join
 from fairsaoml.report.page import asset, check_picture, write_page
-from fairsaoml.report.svg import Frame, Values, drawing, end_names, hline, line, text
+from fairsaoml.report.svg import Frame, Values, drawing, end_names, line, text, x_axis, y_axis
 
 __all__ = ["regret_picture", "write_regret_picture"]
 
@@ -98,16 +98,11 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
     ends = (math.log10(xs[0]), math.log10(max(xs[-1], xs[0] + 1)))
     frame = Frame(left + LEFT, TOP, WIDTH, HEIGHT, ends, (low, high))
     parts = [text(left, TOP - 14, title, "title")]
-    for value in _round_numbers(low, high):
-        height = math.log10(value)
-        parts.append(hline(frame, height, "grid"))
-        parts.append(text(frame.left - 8, frame.y(height) + 4, f"{value:g}", anchor="end"))
-    for value in _axis(xs):
-        x = frame.x(math.log10(value))
-        parts.append(text(x, frame.bottom + 16, str(value), anchor="middle"))
-    middle = (frame.left + frame.right) / 2
-    parts.append(text(middle, frame.bottom + 32, "window, rounds", "note", "middle"))
+    sizes = [(math.log10(value), f"{value:g}") for value in _round_numbers(low, high)]
+    windows = [(math.log10(value), str(value)) for value in _axis(xs)]
+    parts += [y_axis(frame, sizes, "grid"), x_axis(frame, windows, "window, rounds")]
     if not known:
+        middle = (frame.left + frame.right) / 2
         parts.append(text(middle, TOP + HEIGHT / 2, "nothing above zero", "note", "middle"))
     logs = [math.log10(x) for x in xs]
     named = []

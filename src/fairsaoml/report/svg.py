@@ -24,6 +24,8 @@ __all__ = [
     "text",
     "tick_words",
     "ticks",
+    "x_axis",
+    "y_axis",
 ]
 
 Values = Sequence[float | None]
@@ -109,6 +111,26 @@ def hline(frame: Frame, value: float, class_: str) -> Markup:
     """Return a horizontal line through a frame at a value."""
     y = frame.y(value)
     return element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=class_)
+
+
+def y_axis(frame: Frame, places: Sequence[tuple[float, str]], grid: str | None = None) -> Markup:
+    """Return numbers on the left of a frame, each with a line of a class where one is given."""
+    parts = []
+    for value, words in places:
+        parts += [hline(frame, value, grid)] if grid else []
+        parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
+    return join(*parts)
+
+
+def x_axis(
+    frame: Frame, places: Sequence[tuple[float, str]], title: str, below: float = 32
+) -> Markup:
+    """Return numbers under a frame, and what they are so far `below` it."""
+    marks = [
+        text(frame.x(value), frame.bottom + 16, words, anchor="middle") for value, words in places
+    ]
+    middle = (frame.left + frame.right) / 2
+    return join(*marks, text(middle, frame.bottom + below, title, "note", "middle"))
 
 
 def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:

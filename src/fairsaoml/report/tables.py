@@ -5,23 +5,22 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from statistics import fmean
 from typing import Any
 
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.report.bars import interval_axis, interval_bar
-from fairsaoml.report.calibration import GroupChances
 from fairsaoml.report.figures import style
+from fairsaoml.report.groups import RATES, GroupChances, group_mark, rate_titles
 from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.rates import RATES, group_mark, rate_titles
 from fairsaoml.report.reading import Block, Figures, Run
+from fairsaoml.report.svg import Frame, hline, text, tick_words, ticks
 from fairsaoml.report.words import answer_mark, interval_words, notion_title, plain
 
 __all__ = [
     "chances_table",
     "group_table",
     "head",
+    "lined",
     "settings_table",
     "summary_table",
     "table",
@@ -42,30 +41,25 @@ MEASURES = (
 )
 MOST_FEATURES = 24  # named; the rest is counted
 MOST_TROUBLES = 8  # kinds listed for each run; the rest is counted
+TROUBLES = {"Undefined": "undefined", "Few cases": "insufficient", "Warning": "warnings"}
+BAR_FRAME = (12.0, 2.0, 196.0, 18.0)  # of an interval's bar: left, top, width, height
 
 
 def verdict_table(runs: Sequence[Run]) -> Markup:
     """Return every notion by every attribute, the ones asked for first, with their intervals."""
-    entries = [
-        (i, run, attribute, key, entry)
-        for i, run in enumerate(runs)
-        for attribute, by_notion in run.verdict["attributes"].items()
-        for key, entry in sorted(
-            by_notion["notions"].items(), key=lambda pair: pair[0] not in run.asked.judged
-        )
-        if key in run.asked.judged or key != "eop"  # half of equalized odds
-    ]
-    least = math.floor(10 * min([entry["low"] for *_, entry in entries] + [0.7])) / 10
+    entries = [_judged_first(run) for run in runs]
+    lows = [entry["low"] for of_run in entries for *_, entry in of_run]
+    least = math.floor(10 * min([*lows, 0.7])) / 10
     named = len(runs) > 1
     heads = [head("Run", "words")] if named else []
     heads += [head("Compared", "words"), head("Verdict", "words"), head("Ratio (95 % interval)")]
-    heads.append(element("th", interval_axis(least), scope="col", class_="bar"))
+    heads.append(head(_axis(least), "bar"))
     bodies = []
-    for _, group in groupby(entries, key=lambda entry: entry[:1]):
-        rows = []
-        for place, (i, run, attribute, key, entry) in enumerate(group):
+    for i, run in enumerate(runs):
+        rows: list[Markup] = []
+        for attribute, key, entry in entries[i]:
             judged = key in run.asked.judged
-            cells = [_name(i, runs) if place == 0 else element("td")] if named else []
+            cells = [element("td") if rows else _name(i, runs)] if named else []
             asked = run.asked.ratio if judged else RULE
             goal = f"asked for: {asked:.2f}" if key in run.asked.notions else "for information"
             goal = goal if run.asked.notions or not judged else "by the 80 % rule"
@@ -74,36 +68,74 @@ def verdict_table(runs: Sequence[Run]) -> Markup:
                 element("td" if named else "th", *compared, class_="words"),
                 element("td", answer_mark(entry["answer"]) if judged else "", class_="words"),
                 element("td", interval_words(entry, asked)),
-                element("td", interval_bar(entry, asked, least), class_=f"bar {style(i)}"),
+                element("td", _interval_bar(entry, asked, least), class_=f"bar {style(i)}"),
             ]
             rows.append(element("tr", *cells, class_=None if judged else "aside"))
-        bodies.append(element("tbody", *rows, class_="lines"))
+        if rows:
+            bodies.append(lined(rows))
     return table(
         "The lowest group's rate over the highest group's: 1 is equal treatment. Vertical line: "
         "what was asked for, or the 80 % rule.",
-        element("tr", *heads),
+        heads,
         *bodies,
         class_="board",
     )
+
+
+def _judged_first(run: Run) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Attribute, notion and verdict of each notion by each attribute."""
+    return [
+        (attribute, key, entry)
+        for attribute, by_notion in run.verdict["attributes"].items()
+        for key, entry in sorted(
+            by_notion["notions"].items(), key=lambda pair: pair[0] not in run.asked.judged
+        )
+        if key in run.asked.judged or key != "eop"  # half of equalized odds
+    ]
+
+
+def _interval_bar(entry: Mapping[str, Any], asked: float, least: float) -> Markup:
+    """A ratio's interval as a bar on a line from `least` to 1, with what was asked for."""
+    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
+    goal, y = frame.x(asked), frame.y(0.5)
+    parts = [
+        hline(frame, 0.5, "grid"),
+        element("line", x1=goal, x2=goal, y1=frame.top, y2=frame.bottom, class_="rule"),
+    ]
+    if entry["ratio"] is not None:
+        low, x, high = (frame.x(max(entry[key], least)) for key in ("low", "ratio", "high"))
+        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, class_="interval-bar"))
+        parts.append(element("circle", cx=x, cy=y, r=4, class_="dot"))
+    return _bar_of(parts)
+
+
+def _axis(least: float) -> Markup:
+    """The numbers above such bars."""
+    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
+    places = tick_words(ticks(least, 1.0, 4))
+    return _bar_of([text(frame.x(value), 15, words, anchor="middle") for value, words in places])
+
+
+def _bar_of(parts: Sequence[Markup]) -> Markup:
+    return element("svg", *parts, viewBox="0 0 220 22", class_="chart bar", aria_hidden="true")
 
 
 def chances_table(groups: Mapping[str, GroupChances]) -> Markup:
     """Return each group's mean probability, share of positive labels, and threshold."""
     rows = []
     for i, (group, own) in enumerate(groups.items()):
-        number, positive, chance = own.total
+        number, positive, chance = own.total  # shown only if it has rows
         mark = element("svg", group_mark(i), viewBox="-15 -6 30 12", class_=style(i))
-        cells = [plain(chance / number if number else None, 3)]
-        cells.append(plain(positive / number if number else None, 3))
-        cells.append("not known" if own.threshold is None else plain(own.threshold, 3))
+        threshold = "not known" if own.threshold is None else plain(own.threshold, 3)
         name = element("th", mark, group, scope="row", class_="marked")
+        cells = [plain(chance / number, 3), plain(positive / number, 3), threshold]
         rows.append(element("tr", name, *(element("td", cell) for cell in cells)))
     heads = ("Mean probability", "Positive labels", "Mean threshold")
     return table(
         "A probability is a promise: its mean should be the share of positive labels. A row is "
         "decided positive when its probability is above its threshold.",
-        element("tr", head("Group", "words"), *(head(words) for words in heads)),
-        element("tbody", *rows, class_="lines"),
+        [head("Group", "words"), *map(head, heads)],
+        lined(rows),
     )
 
 
@@ -114,7 +146,7 @@ def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
         runs: of one stream.
         adapted: the figures after a few labels of each round, without the whole domains.
     """
-    heads = element("tr", head("Run", _first(runs)), *(head(title) for _, title in MEASURES))
+    heads = [_run_head(runs), *(head(title) for _, title in MEASURES)]
     bodies = []
     for title, blocks in _aligned(runs, whole=not adapted):
         rows = [_stretch(title, blocks[0][1], len(MEASURES) + 1)]
@@ -136,12 +168,8 @@ def summary_table(runs: Sequence[Run], adapted: bool = False) -> Markup:
 
 def group_table(runs: Sequence[Run], attribute: str) -> Markup:
     """Return the table of each group's counts and rates, and of their ratios."""
-    heads = element(
-        "tr",
-        head("Run", _first(runs)),
-        head("Group", "words"),
-        *map(head, rate_titles(runs[0].asked.decided)),
-    )
+    titles = rate_titles(runs[0].asked.decided)
+    heads = [_run_head(runs), head("Group", "words"), *map(head, titles)]
     bodies = []
     for title, blocks in _aligned(runs, whole=False, all_rounds=len(runs[0].domains) == 1):
         rows = [_stretch(title, blocks[0][1], len(RATES) + 2)]
@@ -167,31 +195,24 @@ def troubles_table(runs: Sequence[Run]) -> Markup:
     """Return the table of what was undefined, rests on few rows or was warned of, and how often."""
     rows = []
     for i, run in enumerate(runs):
-        for kind, key in (
-            ("Undefined", "undefined"),
-            ("Few cases", "insufficient"),
-            ("Warning", "warnings"),
-        ):
-            counts = _counted(run.lines, key, len(run.seeds))
-            for words, times in counts.most_common(MOST_TROUBLES):
-                share = f"{times:,} of {len(run.lines):,}"
-                rows.append(_trouble(_name(i, runs), kind, words, share))
-            if len(counts) > MOST_TROUBLES:
-                rest = sum(n for _, n in counts.most_common()[MOST_TROUBLES:])
-                more = f"{len(counts) - MOST_TROUBLES} other kinds"
-                rows.append(_trouble(_name(i, runs), kind, more, f"{rest:,}"))
+        for kind, key in TROUBLES.items():
+            counts = _counted(run.lines, key, len(run.seeds)).most_common()
+            most, rest = counts[:MOST_TROUBLES], counts[MOST_TROUBLES:]
+            said = [(words, f"{times:,} of {len(run.lines):,}") for words, times in most]
+            if rest:
+                said.append((f"{len(rest)} other kinds", f"{sum(n for _, n in rest):,}"))
+            for words, times in said:
+                cells = [element("td", kind, class_="words")]
+                cells += [element("td", words, class_="words wrap"), element("td", times)]
+                rows.append(element("tr", _name(i, runs), *cells))
     if not rows:
         return element(
             "p",
             "Every ratio of every round is defined, none rests on too few cases, "
             "and no warning was raised.",
         )
-    heads = [head("Run", _first(runs)), head("Kind", "words"), head("What", "words")]
-    return table(
-        "How often, of all rounds and seeds.",
-        element("tr", *heads, head("Times")),
-        element("tbody", *rows, class_="lines"),
-    )
+    heads = [_run_head(runs), head("Kind", "words"), head("What", "words"), head("Times")]
+    return table("How often, of all rounds and seeds.", heads, lined(rows))
 
 
 def _counted(lines: Sequence[Mapping[str, Any]], key: str, seeds: int) -> Counter[str]:
@@ -226,8 +247,8 @@ def settings_table(runs: Sequence[Run]) -> Markup:
                 for value in values
             ]
             rows.append(element("tr", element("th", key, scope="row"), *cells))
-        bodies.append(element("tbody", *rows, class_="lines"))
-    return table("All settings; what differs is bold.", element("tr", *heads), *bodies)
+        bodies.append(lined(rows))
+    return table("All settings; what differs is bold.", heads, *bodies)
 
 
 def _aligned(
@@ -247,15 +268,14 @@ def _aligned(
 
 def _sections(run: Run) -> list[dict[str, str]]:
     """The settings of learner, stream and run as readable keys and values."""
-    spec = run.spec
-    learner, stream = spec.get("learner") or {}, spec.get("stream") or {}
+    spec, stream = run.spec, run.source
     features = stream.get("features") or []
     rest = [f"and {len(features) - MOST_FEATURES} more"] if len(features) > MOST_FEATURES else []
     seconds = [line["seconds"] for line in run.lines if line.get("seconds") is not None]
     sections: list[dict[str, Any]] = [
         {
-            "learner": learner.get("name"),
-            **{key: _words(value) for key, value in (learner.get("config") or {}).items()},
+            "learner": run.learner or None,
+            **{key: _words(value) for key, value in run.config.items()},
             "constraints in use": spec.get("constraints"),
         },
         {
@@ -304,16 +324,6 @@ def _rate(part: int, whole: int) -> Markup:
     return element("td", of, f"{part / whole:.3f}")
 
 
-def _trouble(name: Markup, kind: str, words: str, times: str) -> Markup:
-    return element(
-        "tr",
-        name,
-        element("td", kind, class_="words"),
-        element("td", words, class_="words wrap"),
-        element("td", times),
-    )
-
-
 def _name(i: int, runs: Sequence[Run]) -> Markup:
     """The head of a run's row; nothing where there is one run."""
     if len(runs) == 1:
@@ -322,9 +332,9 @@ def _name(i: int, runs: Sequence[Run]) -> Markup:
     return element("th", chip, runs[i].name, scope="row")
 
 
-def _first(runs: Sequence[Run]) -> str:
-    """The class of the column of names: hidden where there is one run."""
-    return "none" if len(runs) == 1 else "words"
+def _run_head(runs: Sequence[Run]) -> Markup:
+    """The head of the column of names: hidden where there is one run."""
+    return head("Run", "none" if len(runs) == 1 else "words")
 
 
 def _stretch(title: str, block: Block, columns: int) -> Markup:
@@ -337,12 +347,12 @@ def head(words: str, class_: str | None = None) -> Markup:
     return element("th", words, scope="col", class_=class_)
 
 
-def table(caption: str, heads: Markup, *bodies: Markup, class_: str = "") -> Markup:
+def table(caption: str, heads: Sequence[Markup], *bodies: Markup, class_: str = "") -> Markup:
     """Return a table that scrolls by itself where it is too wide."""
-    body = element(
-        "table",
-        element("caption", element("span", caption)),
-        element("thead", heads),
-        *bodies,
-    )
-    return element("div", body, class_=f"scroll {class_}".strip())
+    above = element("caption", element("span", caption)), element("thead", element("tr", *heads))
+    return element("div", element("table", *above, *bodies), class_=f"scroll {class_}".strip())
+
+
+def lined(rows: Sequence[Markup]) -> Markup:
+    """Return the body of a table, a line between its rows."""
+    return element("tbody", *rows, class_="lines")

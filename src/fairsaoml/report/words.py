@@ -7,7 +7,7 @@ from typing import Any
 from fairsaoml.evaluate.rule import ratio_words
 from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS, WARM_UP
 from fairsaoml.report.markup import Markup, element, join
-from fairsaoml.report.reading import Run, day
+from fairsaoml.report.reading import Run
 
 __all__ = [
     "ANSWER_STYLES",
@@ -60,9 +60,7 @@ def lead(runs: Sequence[Run]) -> str:
         said.append(count(len(longest.domains), "domain"))
     if len(longest.seeds) > 1:
         said.append(count(len(longest.seeds), "seed"))
-    if periods := longest.periods:
-        first, last = periods[longest.rounds[0]][0], periods[longest.rounds[-1]][1]
-        said.append(f"{day(first)} to {day(last)}")
+    days = longest.days(longest.rounds[0], longest.rounds[-1])
     what = runs[0].name if len(runs) == 1 else count(len(runs), "run")
     streams = listed(list(dict.fromkeys(stream_title(run) for run in runs)))
     more = [
@@ -75,7 +73,7 @@ def lead(runs: Sequence[Run]) -> str:
     for run in runs:
         name = f"{run.name}: " if len(runs) > 1 and run.left_out else ""
         more += [f" {name}{' '.join(run.left_out)}"] if run.left_out else []
-    return f"{what} on {streams}: {', '.join(said)}.{''.join(more)}"
+    return f"{what} on {streams}: {', '.join(said)}{days}.{''.join(more)}"
 
 
 def who(run: Run) -> list[Markup]:
@@ -132,7 +130,7 @@ def _among(run: Run, rate: str) -> str:
     if rate == "selection_rate":
         return ""
     kind = "positive" if rate == "true_positive_rate" else "negative"
-    label = ((run.spec.get("stream") or {}).get("encoder") or {}).get("label") or {}
+    label = (run.source.get("encoder") or {}).get("label") or {}
     if label.keys() >= {"column", kind}:
         return f" with {label['column']} = {label[kind]}"
     return f" with a {kind} label"
@@ -141,11 +139,7 @@ def _among(run: Run, rate: str) -> str:
 def _history(run: Run, entry: Mapping[str, Any]) -> str:
     """Which rounds are judged, and since when the answer has held."""
     first, last = entry["rounds"]
-    periods = run.periods
-    days = ""
-    if first in periods and last in periods:
-        days = f", {day(periods[first][0])} to {day(periods[last][1])}"
-    said = f" Judged: rounds {first} to {last}{days}."
+    said = f" Judged: rounds {first} to {last}{run.days(first, last)}."
     start = int(run.rounds[-1] * WARM_UP) + 1
     if entry["since"] > start and entry["answer"] != "not fair":
         return f"{said} The rounds just before {run.when(entry['since'])} were not fair."

@@ -2,10 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
+from fairsaoml.compare.alternatives import fairlearn, river, sklearn
 from fairsaoml.compare.alternatives.alternative import Alternative
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema
@@ -14,26 +14,27 @@ __all__ = ["CATALOG", "Listing", "defaults", "listing", "make", "words"]
 
 
 class Listing(NamedTuple):
-    """Where an alternative is made, and what a reader of its row must know."""
+    """How an alternative is made, and what a reader of its row must know."""
 
-    module: str  # here; the library it wraps has the same name
-    factory: str
+    module: str  # the library's; also the extra of fairsaoml that installs it
+    factory: Callable[..., Alternative]
     words: str
-    package: str = "scikit-learn"
-    extra: str | None = None  # of fairsaoml, that installs the package
     fixed: Mapping[str, Any] = {}
     constraints: str = "none"  # what is kept fair, in our words
     random: bool = False  # whether seeds differ though the rows do not
+
+    @property
+    def package(self) -> str:
+        """The library's name where packages are installed."""
+        return "scikit-learn" if self.module == "sklearn" else self.module
 
 
 def _reduction(moment: str, constraints: str) -> Listing:
     return Listing(
         "fairlearn",
-        "exponentiated_gradient",
+        fairlearn.exponentiated_gradient,
         f"Fairlearn ExponentiatedGradient with {moment} over logistic regression, which decides "
         "at random among its classifiers",
-        package="fairlearn",
-        extra="fairlearn",
         fixed={"moment": moment},
         constraints=constraints,
         random=True,
@@ -41,13 +42,13 @@ def _reduction(moment: str, constraints: str) -> Listing:
 
 
 CATALOG: dict[str, Listing] = {
-    "logistic-refit": Listing("sklearn", "logistic_refit", "scikit-learn LogisticRegression"),
+    "logistic-refit": Listing("sklearn", sklearn.logistic_refit, "scikit-learn LogisticRegression"),
     "boosted-refit": Listing(
-        "sklearn", "boosted_refit", "scikit-learn HistGradientBoostingClassifier"
+        "sklearn", sklearn.boosted_refit, "scikit-learn HistGradientBoostingClassifier"
     ),
     "sgd": Listing(
         "sklearn",
-        "sgd",
+        sklearn.sgd,
         "scikit-learn SGDClassifier of logistic loss, one pass over each task",
         random=True,
     ),
@@ -55,27 +56,19 @@ CATALOG: dict[str, Listing] = {
     "expgrad-eo": _reduction("EqualizedOdds", constraints="eo"),
     "threshold": Listing(
         "fairlearn",
-        "threshold_optimizer",
+        fairlearn.threshold_optimizer,
         "Fairlearn ThresholdOptimizer for demographic parity over logistic regression, which "
         "needs the group of everyone it decides on, and sets a threshold for each",
-        package="fairlearn",
-        extra="fairlearn",
         constraints="dp",
         random=True,
     ),
     "river-logistic": Listing(
-        "river",
-        "logistic",
-        "River StandardScaler and LogisticRegression, row by row",
-        package="river",
-        extra="river",
+        "river", river.logistic, "River StandardScaler and LogisticRegression, row by row"
     ),
     "river-forest": Listing(
         "river",
-        "adaptive_forest",
+        river.adaptive_forest,
         "River adaptive random forest (ARFClassifier), row by row",
-        package="river",
-        extra="river",
         random=True,
     ),
 }
@@ -91,7 +84,7 @@ def listing(name: str) -> Listing:
     except PackageNotFoundError:
         raise ConfigError(
             f"expected {listing.package} to be installed for {name!r}; "
-            f"pip install 'fairsaoml[{listing.extra}]', or leave it out with --alternatives"
+            f"pip install 'fairsaoml[{listing.module}]', or leave it out with --alternatives"
         ) from None
     return listing
 
@@ -102,10 +95,11 @@ def defaults(name: str) -> dict[str, Any]:
     >>> defaults("logistic-refit")
     {'window': None, 'every': 1, 'balanced': False, 'C': 1.0}
     """
-    parameters = inspect.signature(_factory(name)).parameters.values()
-    fixed = CATALOG[name].fixed
+    listing = CATALOG[name]
     return {
-        p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in fixed
+        p.name: p.default
+        for p in inspect.signature(listing.factory).parameters.values()
+        if p.kind == p.KEYWORD_ONLY and p.name not in listing.fixed
     }
 
 
@@ -126,9 +120,4 @@ def words(name: str, settings: Mapping[str, Any], schema: Schema) -> str:
 
 def make(name: str, schema: Schema, seed: int, settings: Mapping[str, Any]) -> Alternative:
     """Return an alternative that has learned nothing yet."""
-    return _factory(name)(schema, seed, **CATALOG[name].fixed, **settings)
-
-
-def _factory(name: str) -> Callable[..., Alternative]:
-    module, factory, *_ = CATALOG[name]
-    return getattr(import_module(f"fairsaoml.compare.alternatives.{module}"), factory)
+    return CATALOG[name].factory(schema, seed, **CATALOG[name].fixed, **settings)

@@ -12,16 +12,8 @@ from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.compare.compare import comparison_of
 from fairsaoml.core.errors import ConfigError, RunError, closest
 from fairsaoml.files import read_json, tidy
+from fairsaoml.runs import folder as run_folder
 from fairsaoml.runs.events import Event, OnEvent, as_events
-from fairsaoml.runs.folder import (
-    ROUNDS,
-    SPEC,
-    SUMMARY,
-    is_finished,
-    prepared,
-    read_spec,
-    write_spec,
-)
 from fairsaoml.runs.journal import Journal
 from fairsaoml.runs.runner import write_summary
 from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json, versions
@@ -170,19 +162,19 @@ def run_alternative(
     """
     stream = open_stream(spec.stream, spec.stream_settings)
     content = spec.to_json(stream)
-    if (folder / SPEC).exists() and not force:
-        if tidy(_identity(read_spec(folder))) != tidy(_identity(content)):
+    if (folder / run_folder.SPEC).exists() and not force:
+        if tidy(_identity(run_folder.read_spec(folder))) != tidy(_identity(content)):
             raise RunError(
                 f"{folder} holds another run; replace it with --force, or give another --out"
             )
-        if is_finished(folder):
+        if run_folder.is_finished(folder):
             on_event(Event("kept", job))
-            return read_json(folder / SUMMARY)
+            return read_json(folder / run_folder.SUMMARY)
     on_event(Event("started", job))
     on_round = as_events(on_event, job)
-    with prepared(folder, force=True):
-        write_spec(folder, content)
-        with Journal(folder / ROUNDS) as journal:
+    with run_folder.prepared(folder, force=True):
+        run_folder.write_spec(folder, content)
+        with Journal(folder / run_folder.ROUNDS) as journal:
             for result in prequential(stream, spec.alternative, spec.settings, spec.seeds):
                 journal.append(result.records)
                 on_round(SimpleNamespace(stream=stream), result)
@@ -213,8 +205,8 @@ def compare_alternatives(
         run_alternative(spec, folder / spec.label, force=force, on_event=on_event, job=job)
     comparison = comparison_of([spec.row for spec in specs], folder)
     for entry in comparison["learners"]:
-        config = read_spec(folder / entry["folder"])["learner"]["config"]
-        entry["what"] = config["what"]
+        spec_of = run_folder.read_spec(folder / entry["folder"])
+        entry["what"] = spec_of["learner"]["config"]["what"]
     return comparison | {"command": command(specs)}
 
 

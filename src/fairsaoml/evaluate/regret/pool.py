@@ -55,7 +55,6 @@ def fit_pool(
     radius: float | None,
     scored: Sequence[NDArray[np.bool_]] | None = None,
     adapted: Callable[[Params, Array, Batch], tuple[Array, Array]] | None = None,
-    seed: int = 0,
 ) -> Pool:
     """Fit and measure a pool; `shift` and `threshold` are the rounds' deployment (D25).
 
@@ -68,7 +67,7 @@ def fit_pool(
             weight[: len(rows)] *= rows
     places = _places(len(tasks), windows)
     deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
-    key = jax.random.key(seed)
+    key = jax.random.key(0)
     models = jax.jit(lambda *of: _fit(problem, radius, key, *of))(batches, deployed, places)
 
     def measured(model: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
@@ -163,17 +162,12 @@ def _fit(
             first = jax.tree.map(lambda m, g: a * m + (1 - a) * g, first, slope)
             second = jax.tree.map(lambda m, g: b * m + (1 - b) * g**2, second, slope)
             size = STEP * (1 - number / STEPS)
-            params = jax.tree.map(
-                lambda p, m, v: (
-                    p
-                    - size
-                    * (m / (1 - a ** (number + 1)))
-                    / (jnp.sqrt(v / (1 - b ** (number + 1))) + 1e-8)
-                ),
-                params,
-                first,
-                second,
-            )
+
+            def moved(param: Array, mean: Array, square: Array) -> Array:
+                mean, square = mean / (1 - a ** (number + 1)), square / (1 - b ** (number + 1))
+                return param - size * mean / (jnp.sqrt(square) + 1e-8)
+
+            params = jax.tree.map(moved, params, first, second)
             return (project(params, radius), first, second), None
 
         params = problem.model.init(start_key)

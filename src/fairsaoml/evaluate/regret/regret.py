@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.keys import init_key, round_keys, run_keys
 from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
-from fairsaoml.evaluate.labelled import labelled_share
 from fairsaoml.evaluate.prequential import bucket, stacked
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
 from fairsaoml.evaluate.regret.rounds import base_rates, deployment, linear_rounds, priors
 from fairsaoml.evaluate.regret.windows import doubling, worst
-from fairsaoml.evaluate.round import after_adapting
+from fairsaoml.evaluate.round import after_adapting, labelled_share
 
 __all__ = [
     "Growth",
@@ -202,14 +201,15 @@ def regret(
                 done += rounds - length + 1
                 on_progress(done, total)
             solved.append(solver.solved[length])
+        regrets = [
+            [largest_regret(played.loss, best) for best in bests]
+            for played, bests in zip(series, solved, strict=True)
+        ]
+        fair, free = map(_figure, zip(*regrets, strict=True))
         entries[length] = {
             "window": length,
-            "fair_regret": _figure(
-                [largest_regret(p.loss, f.fair) for p, f in zip(series, solved, strict=True)]
-            ),
-            "regret": _figure(
-                [largest_regret(p.loss, f.free) for p, f in zip(series, solved, strict=True)]
-            ),
+            "fair_regret": fair,
+            "regret": free,
             "violation": windowed_violation(series, [c.name for c in problem.constraints], length),
             "proven": proven_growth(rounds, length)._asdict(),
         }

@@ -1,12 +1,35 @@
-"""The groups' rates as marks on a line: the farther apart, the more unequal."""
+"""The groups beside one another: their rates as marks on a line, and their calibration."""
 
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import NamedTuple
 
+from fairsaoml.report.figures import style
 from fairsaoml.report.markup import Markup, element, number
-from fairsaoml.report.svg import BOLD, LETTER, Frame, drawing, extent, shorten, text
+from fairsaoml.report.reading import Run
+from fairsaoml.report.svg import (
+    BOLD,
+    LETTER,
+    Frame,
+    drawing,
+    extent,
+    hline,
+    shorten,
+    text,
+    x_axis,
+    y_axis,
+)
 
-__all__ = ["RATES", "RateRow", "group_mark", "group_rates", "rate_titles"]
+__all__ = [
+    "RATES",
+    "GroupChances",
+    "RateRow",
+    "calibration_chart",
+    "group_chances",
+    "group_mark",
+    "group_rates",
+    "rate_titles",
+]
 
 RATES = (  # how many, out of how many, and the figure that compares the groups
     ("predicted_positive", "rows", "dp_ratio"),
@@ -21,6 +44,9 @@ SHAPES = (  # one for each group, filled first and then hollow; corners around t
 )
 ROW, HEAD, GAP = 20.0, 20.0, 26.0
 NAMES = 260.0  # the most room for the names of runs on the left
+FEWEST = 20  # rows of a tenth of the probabilities that make a point
+LEFT, TOP, BOTTOM = 44.0, 12.0, 40.0  # around the chart of calibration
+FIFTHS = [(fifth / 5, f"{fifth / 5:.1f}") for fifth in range(6)]  # of its axes
 
 
 class RateRow(NamedTuple):
@@ -102,12 +128,67 @@ def _marks(
         return text(frame.left, y + 4, "undefined", "note")
     x1, x2 = frame.x(reach[0]), frame.x(reach[1])
     between = element("line", x1=x1, x2=x2, y1=y, y2=y, class_="range")
-    drawn = [
-        element(
-            "g",
-            group_mark(order[group]),
-            transform=f"translate({number(frame.x(rate))} {number(y)})",
-        )
-        for group, rate in rates.items()
-    ]
+    drawn = [_mark_at(order[group], frame.x(rate), y) for group, rate in rates.items()]
     return element("g", between, *drawn, class_=row.style)
+
+
+def _mark_at(i: int, x: float, y: float) -> Markup:
+    return element("g", group_mark(i), transform=f"translate({number(x)} {number(y)})")
+
+
+class GroupChances(NamedTuple):
+    """A group's rows by tenths of their probability: rows, positive labels, sum of probability."""
+
+    tenths: Sequence[tuple[float, float, float]]
+    threshold: float | None  # the mean probability that a row needed; None: not known
+
+    @property
+    def total(self) -> tuple[float, float, float]:
+        """All groups together."""
+        return tuple(map(sum, zip(*self.tenths, strict=True)))  # type: ignore[return-value]
+
+
+def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
+    """Return what the journal says of each group's probabilities; empty for an older journal."""
+    sums: dict[str, list[tuple[float, ...]]] = {}
+    needed: dict[str, tuple[float, float]] = {}  # thresholds times rows, and rows
+    for line in run.lines:
+        for group, own in ((line.get("chances") or {}).get(attribute) or {}).items():
+            before = sums.get(group, [(0.0, 0.0, 0.0)] * len(own["tenths"]))
+            pairs = zip(before, own["tenths"], strict=True)
+            sums[group] = [tuple(map(add, one, other)) for one, other in pairs]
+            if own.get("threshold") is not None:
+                total, weight = needed.get(group, (0.0, 0.0))
+                rows = sum(tenth[0] for tenth in own["tenths"])
+                needed[group] = (total + rows * own["threshold"], weight + rows)
+    thresholds = {group: total / weight for group, (total, weight) in needed.items()}
+    return {
+        group: GroupChances(tenths, thresholds.get(group))  # type: ignore[arg-type]
+        for group, tenths in sums.items()
+    }
+
+
+def calibration_chart(attribute: str, groups: Mapping[str, GroupChances], width: float) -> Markup:
+    """Return the share of positive labels against the probability, a mark for each group."""
+    side = min(width - LEFT - 12, 300.0)
+    frame = Frame(LEFT, TOP, side, side, (0, 1), (0, 1))
+    corners = {"x1": frame.x(0), "x2": frame.x(1), "y1": frame.y(0), "y2": frame.y(1)}
+    parts = [hline(frame, value, "grid") for value, _ in FIFTHS]
+    parts += [y_axis(frame, FIFTHS), x_axis(frame, FIFTHS, "probability given", below=33)]
+    parts.append(element("line", **corners, class_="zero"))
+    for i, own in enumerate(groups.values()):
+        marks = [
+            _mark_at(i, frame.x(chance / rows), frame.y(positive / rows))
+            for rows, positive, chance in own.tenths
+            if rows >= FEWEST
+        ]
+        parts.append(element("g", *marks, class_=style(i)))
+    return drawing(
+        LEFT + side + 12,
+        TOP + side + BOTTOM,
+        f"Calibration by {attribute}",
+        "The share of rows with a positive label, by the probability that was given to them; on "
+        "the diagonal both agree. The table beside gives the means.",
+        *parts,
+        class_="chart",
+    )
