@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optuna
 import pytest
@@ -400,7 +401,7 @@ def test_every_other_learner_can_be_built_from_numbers_that_come_later(name):
         learner = registry.entry(name).factory(make_problem(own, excerpt.stream.schema), own)
         state = learner.init(key)
         batch = jax.tree.map(lambda leaf: leaf[0, 0], excerpt.batches)
-        return learner.scores(learner.step(key, np.int32(1), state, batch)[0], batch.x)
+        return learner.scores(learner.step(key, jnp.int32(1), state, batch)[0], batch.x)
 
     assert jax.eval_shape(step, moving, jax.random.key(0)).shape == (64,)
 

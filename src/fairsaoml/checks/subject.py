@@ -162,7 +162,7 @@ class Subject:
         """
         state = self.first if begin is None else begin
         for round, batch in enumerate(rounds, start=after + 1):
-            state, info = step(round_key(seed, round), np.int32(round), state, batch)
+            state, info = step(round_key(seed, round), jnp.int32(round), state, batch)
             yield state, info
 
     def require(self, holds: Any, problem: str) -> None:
