@@ -18,14 +18,33 @@ import shapes
 if os.environ.get("FAIRSAOML_SHAPES"):  # `make shapes`
     shapes.enforce()  # before the first import of what it changes
 
+import sharing
 import tiny
 from fairsaoml.cli import main
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.runner import run
 
+# The files that take longest, in their order: begun first, so that no worker is left with one of
+# them at the end. The others come as they were collected.
+LONGEST = (
+    *("test_conformance", "test_engine", "test_baselines", "test_against_oracles", "test_kill"),
+    *("test_examples", "test_sklearn_adapter", "test_peers", "test_decoupled", "test_prequential"),
+    *("test_docs", "test_golden", "test_service", "test_online", "test_reproduce", "test_table"),
+    *("test_learners", "test_regret", "test_delayed", "test_tuning", "test_river_adapter"),
+    *("test_streaming_metric", "test_learn", "test_story", "test_stop_and_frisk", "test_browser"),
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
 
 def pytest_configure(config):
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # by the number of tests, whatever they take
     cache = Path(config.rootpath) / ".pytest_cache" / "fairsaoml"
     # In the environment too, so that commands started by tests find the same programs.
     os.environ.setdefault("FAIRSAOML_CACHE", str(cache / "programs"))
@@ -40,6 +59,7 @@ def pytest_configure(config):
         os.environ.setdefault("XLA_FLAGS", flags)
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     use_cache()
+    sharing.share_programs()
     one_thread()  # two workers' BLAS threads would wait for each other
     # Two workers may meet at one cache entry; the loser compiles for itself.
     config.addinivalue_line("filterwarnings", "ignore:Error (read|writ)ing persistent compil")

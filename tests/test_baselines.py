@@ -1,7 +1,7 @@
 """The six competitors against their NumPy versions, round by round, and the laws each must keep."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -50,7 +50,15 @@ from test_against_oracles import (
 )
 
 SMALL = {"hidden": (4,), "meta_iterations": 3, "support": 8, "capacity": 16}
+LEADER = SMALL | {"query": 6, "tasks_kept": 3}
 ROUNDS = 5
+ROWS = 120  # of a task: whatever runs the same learner runs the same program
+
+BLIND: dict[str, Any] = {
+    "mask-ftml": MaskFTMLConfig(model="logistic", **LEADER),
+    "aod": AODConfig(model="logistic", horizon=20, **SMALL),
+    "cbce": CBCEConfig(model="logistic", horizon=None, **SMALL),
+}
 
 # model, notion, levels of the attributes, settings
 FAIR_CASES = {
@@ -79,6 +87,13 @@ def compiled(learner: Learner) -> Learner:
     parts = {name: getattr(learner, name) for name in ("scores", "adapt", "step")}
     programs = {name: jax.jit(part, compiler_options=QUICK) for name, part in parts.items()}
     return learner._replace(**programs)
+
+
+@cache
+def blind(name: str) -> tuple[LearnerConfig, Learner]:
+    """A small learner that does not look at groups, compiled once for all tests that ask for it."""
+    config = BLIND[name]
+    return config, compiled(registry.build(name, config, schema((2,))))
 
 
 @partial(jax.jit, static_argnums=2)
@@ -212,9 +227,6 @@ def follow_leader(name: str, config: Any, levels: tuple[int, ...], their_config:
     assert_same_pair(learner.adapt(state, batch).learned.meta, end)
 
 
-LEADER = SMALL | {"query": 6, "tasks_kept": 3}
-
-
 @pytest.mark.parametrize("meta_gradient", ["first-order", "exact"])
 @pytest.mark.parametrize("model", ["logistic", "mlp"])
 def test_mask_ftml_agrees_with_its_update_rule_round_by_round(
@@ -255,10 +267,9 @@ def test_fair_fml_agrees_with_its_update_rule_round_by_round(case: str, meta_gra
     follow_leader("fair-fml", config, levels, their_config)
 
 
-@pytest.mark.parametrize("name", ["mask-ftml", "aod", "cbce"])
+@pytest.mark.parametrize("name", BLIND)
 def test_blind_learners_do_not_change_when_groups_are_permuted(name: str) -> None:
-    config = registry.configure(name, {"model": "logistic", "support": 8, "meta_iterations": 3})
-    learner = compiled(registry.build(name, config, schema((2,))))
+    config, learner = blind(name)
     states = [learner.init(jax.random.key(0))] * 2
     for t, key, batch, _ in games(config, 4, (2,)):
         permuted = batch._replace(group=jax.random.permutation(key, batch.group))
@@ -272,7 +283,7 @@ def test_blind_learners_do_not_change_when_groups_are_permuted(name: str) -> Non
     assert np.any(one != one[0])
 
 
-@pytest.mark.parametrize("name", ["mask-ftml", "aod", "cbce"])
+@pytest.mark.parametrize("name", BLIND)
 def test_blind_learners_take_no_constraint(name: str) -> None:
     assert registry.configure(name).constraints == "none"
     with pytest.raises(ConfigError, match="constraints must be one of none"):
@@ -331,12 +342,11 @@ def test_the_memory_is_a_uniform_sample_of_the_past_and_draws_from_all_of_it(slo
 
 
 def test_the_memory_of_the_followers_does_not_grow() -> None:
-    config = MaskFTMLConfig(model="logistic", **LEADER)
-    learner = compiled(registry.build("mask-ftml", config, schema((2,))))
+    config, learner = blind("mask-ftml")
     state = learner.init(jax.random.key(0))
     shapes = jax.tree.map(jnp.shape, state)
     for t in range(1, 9):
-        state, _ = learner.step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
+        state, _ = learner.step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,), ROWS))
         assert int(state.learned.memory.seen) == t
         assert buffers.is_held(state.learned.memory.priority).sum() == min(t, config.tasks_kept)
     assert jax.tree.map(jnp.shape, state) == shapes
@@ -411,12 +421,14 @@ def test_cbce_agrees_with_its_update_rule_round_by_round(
 def test_weights_sum_to_one_over_the_intervals_that_contain_the_round(
     name: str, horizon: int | None
 ) -> None:
-    config = registry.configure(name, {"model": "logistic", "horizon": horizon, **SMALL})
-    learner = compiled(registry.build(name, config, schema((2,))))
+    learner = blind(name)[1]
+    if horizon != BLIND[name].horizon:
+        config = registry.configure(name, {"model": "logistic", "horizon": horizon, **SMALL})
+        learner = compiled(registry.build(name, config, schema((2,))))
     state = learner.init(jax.random.key(0))
     for t in range(1, 21):
         share = np.array(state.learned.weights)  # what round t is scored with
-        state, info = learner.step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,)))
+        state, info = learner.step(jax.random.key(t), jnp.int32(t), state, rows(t, (2,), ROWS))
         if name == "aod":
             inside = [horizon is not None or t > 2**k or k == 0 for k in range(len(share))]
         else:

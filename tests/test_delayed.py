@@ -826,7 +826,7 @@ def test_the_classifier_with_delayed_labels_killed_and_restarted_is_the_one_neve
 
 def test_the_example_goes_on_from_its_journal(capsys):
     example = Path(__file__).parent.parent / "examples" / "delayed_labels.py"
-    runpy.run_path(str(example))["main"]()
+    runpy.run_path(str(example), run_name="__main__")
     first, half, _, second, end, _ = capsys.readouterr().out.splitlines()
     assert first.startswith("started with 1 rounds, 0 labels")
     assert second.startswith("started with 3 rounds")

@@ -3,6 +3,9 @@
 Here the quick blocks; `python -m tools.docs` runs them all and builds the pages.
 """
 
+import contextlib
+import io
+import json
 import re
 import sys
 from pathlib import Path
@@ -13,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # the tools are no package of ours to install
 
 from tools.docs import blocks as code  # noqa: E402
+from tools.docs import story  # noqa: E402
 from tools.docs.__main__ import anchors_of, build  # noqa: E402
 from tools.docs.links import broken, links  # noqa: E402
 from tools.docs.pages import Page, blocks, read, slug  # noqa: E402
@@ -37,8 +41,22 @@ def test_every_link_leads_somewhere(texts):
     assert broken(PAGES, ROOT, anchors_of(texts)) == []
 
 
+@pytest.fixture
+def told_here(monkeypatch):
+    """Pages are told in this process: one of its own would import and compile all anew."""
+
+    def tell(steps, folder):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(steps)))
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            story.main()
+        return said.getvalue()
+
+    monkeypatch.setattr(code, "_tell", tell)
+
+
 @pytest.mark.parametrize("page", TELLING, ids=lambda page: page.path.name)
-def test_every_quick_block_runs(page, tmp_path):
+def test_every_quick_block_runs(page, tmp_path, told_here):
     chosen = code.wanted(blocks(page), slow=False)
     code.run([block for block in chosen if block.language != "console"], tmp_path)
 

@@ -8,7 +8,11 @@ import sklearn
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 # Those that another test runs: file -> where.
-ELSEWHERE = {"add_a_learner.py": "test_conformance.py"}
+ELSEWHERE = {
+    "add_a_learner.py": "test_conformance.py",
+    "delayed_labels.py": "test_delayed.py",
+    "streaming_metric.py": "test_streaming_metric.py",
+}
 SAYS = {"sklearn_pipeline.py": "chosen: dp", "quickstart.py": "round 30: accuracy 0."}
 HERE = sorted({path.name for path in EXAMPLES.glob("*.py")} - set(ELSEWHERE))
 

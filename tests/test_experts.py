@@ -61,15 +61,15 @@ def test_doubling_blocks_join_at_their_length_whether_the_horizon_is_known_or_no
 
 @pytest.mark.parametrize("base", [2, 3])
 def test_dynamic_intervals_start_in_every_round_and_about_log_t_are_kept(base):
-    levels, start = 4, jnp.zeros(4, jnp.int32)
+    levels, start = 4, np.zeros(4, np.int32)
     config = IntervalConfig(base=base)
+    promote = jax.jit(experts.promote)
     roll_call = jax.jit(partial(experts.roll_call, config, levels=levels, cover="dynamic"))
     for t in range(1, 60):
         roll = roll_call(jnp.int32(t))
-        start = experts.promote(start, roll.promoted)
-        start = jnp.where(roll.awake, t, start)
+        start = np.where(roll.awake, np.int32(t), promote(start, roll.promoted))
         assert roll.awake.tolist() == [True, False, False, False]
-        kept = start[roll.present].tolist()
+        kept = start[np.asarray(roll.present)].tolist()
         assert kept[0] == t
         assert kept == sorted(set(kept), reverse=True)  # no expert twice, older ones higher up
         ages = [t - first for first in kept[1:]]
@@ -119,14 +119,13 @@ def test_the_roll_of_a_round(horizon, round, present, awake):
 def test_a_waking_levels_sample_holds_this_round_only_and_a_sleepers_its_whole_interval():
     config = FairSAOMLConfig(capacity=64, horizon=4)
     samples = experts.samples_of(config, SCHEMA, levels=2)
+    draw = jax.jit(experts.draw)
     for number, awake in ((1, [True, True]), (2, [True, False])):
         batch = rows(seed=number)._replace(x=jnp.full((20, 2), float(number)))
         key = jax.random.key(number)
-        samples = experts.draw(key, samples, batch, jnp.array(awake)).samples
-    seen = [
-        set(np.asarray(samples.x[level, ..., 0])[buffers.is_held(samples.priority[level])].tolist())
-        for level in (0, 1)
-    ]
+        samples = draw(key, samples, batch, jnp.array(awake)).samples
+    held, x = np.asarray(buffers.is_held(samples.priority)), np.asarray(samples.x)
+    seen = [set(x[level, ..., 0][held[level]].tolist()) for level in (0, 1)]
     assert seen == [{2.0}, {1.0, 2.0}]
 
 

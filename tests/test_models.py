@@ -18,10 +18,10 @@ X = jnp.asarray(np.random.default_rng(0).normal(size=(6, FEATURES)), jnp.float32
 
 def random_params(model):
     """The model's own shapes, no zeros."""
-    params = model.init(jax.random.key(0))
+    params = jax.eval_shape(model.init, jax.random.key(0))
     leaves, structure = jax.tree.flatten(params)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    drawn = [jax.random.normal(k, leaf.shape) for k, leaf in zip(keys, leaves, strict=True)]
+    random = np.random.default_rng(1)
+    drawn = [jnp.asarray(random.normal(size=leaf.shape), jnp.float32) for leaf in leaves]
     return jax.tree.unflatten(structure, drawn)
 
 
@@ -45,7 +45,8 @@ def test_the_mlp_is_its_layers_by_hand():
     for layer in params[:-1]:
         value = np.maximum(value @ np.asarray(layer["weight"]) + np.asarray(layer["bias"]), 0)
     by_hand = value @ np.asarray(params[-1]["weight"]) + np.asarray(params[-1]["bias"])
-    np.testing.assert_allclose(model.scores(params, X), by_hand[:, 0], rtol=1e-5, atol=1e-6)
+    scores = jax.jit(model.scores)(params, X)
+    np.testing.assert_allclose(scores, by_hand[:, 0], rtol=1e-5, atol=1e-6)
 
 
 def test_the_mlps_products_have_the_gradients_of_products_at_every_order():
@@ -64,7 +65,8 @@ def test_the_mlps_products_have_the_gradients_of_products_at_every_order():
 
         return jax.grad(value, (0, 1))(weight, inside), jax.grad(steepness, (0, 1))(weight, inside)
 
-    ours, theirs = slopes(product), slopes(lambda weight, inside: weight.T @ inside)
+    products = (product, lambda weight, inside: weight.T @ inside)
+    ours, theirs = (jax.jit(partial(slopes, multiply))() for multiply in products)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5), ours, theirs)
 
 
@@ -72,8 +74,9 @@ def test_the_mlps_products_have_the_gradients_of_products_at_every_order():
 def test_a_rows_score_does_not_depend_on_the_other_rows(name):
     model = MODELS[name]
     params = random_params(model)
-    alone = jnp.concatenate([model.scores(params, row[None]) for row in X])
-    np.testing.assert_allclose(model.scores(params, X), alone, rtol=1e-5, atol=1e-6)
+    scores = jax.jit(model.scores)
+    alone = np.concatenate([scores(params, row[None]) for row in np.asarray(X)])
+    np.testing.assert_allclose(scores(params, X), alone, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,5 +1,6 @@
 """One game, however it is compiled: by the round, as one scan, eagerly, padded, other seeds."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -73,9 +74,12 @@ def record_game(game, seeds):
 
 
 @pytest.fixture(scope="module")
-def recorded(game):
-    """Compiled as outside the tests: all others are compared with the optimiser's work."""
-    with tiny.optimised():
+def recorded(game, learner):
+    """Compiled as outside the tests: all others are compared with the optimiser's work.
+
+    It takes long to compile with: the other learner's is compared in a slow test.
+    """
+    with tiny.optimised() if learner == tiny.FIRST else nullcontext():
         return record_game(game, SEEDS)
 
 
@@ -108,6 +112,13 @@ def assert_same(ours, theirs, where="records"):
 def test_a_rollout_is_the_same_game(game, reference):
     rounds = rollout(game.stream, game.learner, game.problem, SEEDS)
     assert_same([record for played in rounds for record in played.records], reference)
+
+
+@pytest.mark.slow  # the quicker learner's reference is the optimiser's work in every test here
+@pytest.mark.parametrize("learner", ["fairsaoml"], indirect=True, scope="session")
+def test_the_optimiser_plays_the_same_game(game, reference):
+    with tiny.optimised():
+        assert_same(record_game(game, SEEDS).records, reference)
 
 
 def test_another_number_of_seeds_and_another_padding_are_the_same_game(
@@ -247,24 +258,32 @@ def test_nobody_accepted_is_no_parity(simple):
 
 def batch_of(rows, slots):
     return Batch(
-        x=jnp.arange(float(slots))[:, None],
-        y=(jnp.arange(slots) % 2).astype(jnp.float32),
-        group=jnp.zeros((slots, 1), jnp.int32),
-        weight=(jnp.arange(slots) < rows).astype(jnp.float32),
+        x=np.arange(slots, dtype=np.float32)[:, None],
+        y=(np.arange(slots) % 2).astype(np.float32),
+        group=np.zeros((slots, 1), np.int32),
+        weight=(np.arange(slots) < rows).astype(np.float32),
     )
+
+
+def share_of(seed, rows, slots):
+    """The labelled share of a batch, by one program for all that have so many slots."""
+    return jax.device_get(share(jax.random.key(seed), batch_of(rows, slots)))
+
+
+share = jax.jit(labelled_share)
 
 
 @pytest.mark.parametrize(
     ("rows", "labelled"), [(64, 7), (60, 6), (41, 5), (11, 2), (10, 1), (1, 1), (0, 0)]
 )
 def test_a_tenth_is_labelled_and_the_rest_held_out(rows, labelled):
-    support, held_out = labelled_share(jax.random.key(0), batch_of(rows, 64))
-    taken = set(np.asarray(support.x[support.weight > 0, 0]).astype(int))
+    support, held_out = share_of(0, rows, slots=64)
+    taken = set(support.x[support.weight > 0, 0].astype(int))
     assert len(taken) == labelled
     assert taken | set(np.flatnonzero(held_out)) == set(range(rows))
     assert not taken & set(np.flatnonzero(held_out))
 
 
 def test_the_labelled_tenth_does_not_depend_on_padding():
-    one, other = (labelled_share(jax.random.key(1), batch_of(60, slots))[1] for slots in (64, 128))
+    one, other = (share_of(1, 60, slots)[1] for slots in (64, 128))
     np.testing.assert_array_equal(one, other[:64])

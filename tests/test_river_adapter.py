@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from river import compose, evaluate, metrics, preprocessing
-from tools.estimators import EXPECTED_FAILURES, QUICK, check_river
+from tools.estimators import EXPECTED_FAILURES, QUICK, RIVER_TASK, check_river
 
 from fairsaoml.estimators import sklearn
 from fairsaoml.estimators.river import FairGLCClassifier
@@ -43,7 +43,7 @@ def memory(model):
 @pytest.mark.filterwarnings("ignore:FairGLCClassifier learns without fairness")
 @pytest.mark.filterwarnings("ignore:features that the first task did not show")
 def test_rivers_own_checks_pass():
-    results = list(check_river(FairGLCClassifier(**QUICK, task_size=12)))
+    results = list(check_river(FairGLCClassifier(**QUICK, task_size=RIVER_TASK)))
     assert len(results) > 40
     assert {one.name for one in results if one.status != "passed"} == set(EXPECTED_FAILURES), (
         results

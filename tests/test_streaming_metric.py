@@ -548,7 +548,7 @@ def test_a_group_without_rows_opens_one_end_only():
 
 def test_the_example_runs_and_finds_the_drift(capsys):
     example = Path(__file__).parent.parent / "examples" / "streaming_metric.py"
-    runpy.run_path(str(example))["main"]()
+    runpy.run_path(str(example), run_name="__main__")
     said = capsys.readouterr().out.splitlines()
     assert all("not sure" in line for line in said[:10])
     assert said[19].endswith("unfair")

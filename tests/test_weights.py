@@ -1,5 +1,6 @@
 """Weights are a distribution over the experts present, and what the formulas say."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairsaoml.core.weights import ada_normal_hedge, uniform
+from fairsaoml.core import weights
+from fairsaoml.core.weights import uniform
 
+# As one program: operation by operation takes longer to compile.
+ada_normal_hedge = jax.jit(weights.ada_normal_hedge, static_argnames="printed")
 LEVELS = 5
 FINITE = st.floats(-1e4, 1e4, width=32)
 CREDIT = arrays(np.float32, LEVELS, elements=FINITE)
