@@ -120,7 +120,7 @@ def check_same_key_same_result(subject: Subject) -> None:
 
 def check_eager_agrees(subject: Subject) -> None:
     """Uncompiled, operation by operation, the rounds come out the same."""
-    rounds = batches(tasks())
+    rounds = jax.tree.map(jnp.asarray, batches(tasks()))
     with jax.disable_jit():
         eager = list(subject.run_rounds(subject.learner.step, rounds))
     subject.require_same_course(eager, "compiled and eager rounds")

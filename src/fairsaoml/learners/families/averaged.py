@@ -153,7 +153,7 @@ def learn(
 ) -> Params:
     """Every expert descends the loss of every draw, with its own step size."""
 
-    def once(iteration: Int[Array, ""], primal: Params) -> Params:
+    def once(iteration: Int[Array, ""] | int, primal: Params) -> Params:
         rows = buffers.take_support(deck, iteration, Sizes(config.support))
         return descend(problem, config, primal, rows, steps)
 

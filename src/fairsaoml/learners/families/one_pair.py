@@ -60,7 +60,7 @@ def learn(
 ) -> PrimalDual:
     """`meta_iterations` moves, each on its own draw of this round's rows."""
 
-    def once(iteration: Int[Array, ""], pair: PrimalDual) -> PrimalDual:
+    def once(iteration: Int[Array, ""] | int, pair: PrimalDual) -> PrimalDual:
         rows = buffers.take_support(deck, iteration, Sizes(config.support))
         return move(round, pair, rows, deployed)
 
