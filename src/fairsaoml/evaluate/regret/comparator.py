@@ -19,9 +19,10 @@ prior before the round added (D25), so that a learner that is this model has reg
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import entr, expit
 
 from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
@@ -32,9 +33,11 @@ __all__ = ["Comparators", "best_models"]
 TOLERANCE = 1e-5  # duality gap per round that is asked for
 FAR = 1e3  # without a ball, proofs hold for all models of at most this norm
 MOST_STEPS = 40
+PATIENCE = 3  # steps with borrowed Hessians, before a window gets its own
 MOST_ATTEMPTS = 4
 PROMISE = 4  # a step that promises less than this share of the gap is not made
 OVERSHOT = 0.5  # of the first slope: a step that ends steeper uphill is shortened
+FEW_ROWS = 20  # per parameter, below which a window's fit can be extreme: its own Hessian
 BLOCK = 32  # windows that share a pass over their rows
 CHUNK = 2048  # rows of a pass that are in the processor's cache together
 MEMORY = 4_000_000  # numbers in the constraint terms of windows solved together
@@ -80,104 +83,105 @@ def best_models(
     """
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    starts = np.arange(rounds.number - length + 1) if starts is None else starts
+    every = np.arange(rounds.number - length + 1)
+    starts = every if starts is None else starts
     if not fair:
         shape = (rounds.number, 0, rounds.x.shape[1])
         rounds = rounds._replace(terms=np.zeros(shape), allowed=np.zeros(shape[:2]))
-    windows = _Windows(rounds, starts, length)
-    guess = _guess(windows, near, radius)
+    guess = _guess(rounds, starts, length, near, radius)
     numbers = length * rounds.terms.shape[1] * rounds.x.shape[1]
     threads = os.cpu_count() or 1
     size = max(1, min(MEMORY // max(numbers, 1), -(-len(starts) // threads)))
-
-    def part(at: int) -> tuple[Floats, ...]:
-        some = slice(at, at + size)
-        return _solved(windows.some(some), guess[some], radius, tolerance)
-
     # Thousands of small products: threads inside each would only get in each other's way.
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        reference = _reference(rounds, starts, length, guess)
+
+        def part(at: int) -> tuple[Floats, ...]:
+            some = slice(at, at + size)
+            return _solved(rounds, starts[some], length, guess[some], radius, reference, tolerance)
+
         parts = list(pool.map(part, range(0, len(starts), size)))
     joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
     return Comparators(starts, length, *joined)
 
 
-class _Windows(NamedTuple):
-    """Some windows of one length, and their rows."""
+class _Reference(NamedTuple):
+    """A curvature for every row, and its sums, from which any window's Hessian is a difference."""
 
-    rounds: Rounds
-    start: Ints  # (window,)
-    length: int
+    curvature: Floats  # (row,)
+    sums: Floats  # (round + 1, parameter, parameter)
 
-    def some(self, which: Any) -> "_Windows":
-        return self._replace(start=self.start[which])
 
-    def passes(self) -> Iterator[tuple[slice, slice, Floats | float]]:
-        """Windows, rows, and which of the rows are inside which window: passes over the data.
-
-        Windows that begin near each other share the passes over the rows of all of them.
-        """
-        first, block = self.rounds.first, int(np.clip(self.length // 2, 4, BLOCK))
-        for at in range(0, len(self.start), block):
-            windows = slice(at, at + block)
-            low, high = first[self.start[windows]], first[self.start[windows] + self.length]
-            end = int(high.max())
-            for begin in range(int(low.min()), end, CHUNK):
-                rows = slice(begin, min(begin + CHUNK, end))
-                if rows.start >= low.max() and rows.stop <= high.min():
-                    yield windows, rows, 1.0
-                else:
-                    place = np.arange(rows.start, rows.stop)[:, None]
-                    yield windows, rows, ((place >= low) & (place < high)).astype(np.float64)
-
-    def gradients(self, points: Floats) -> Floats:
-        """Gradient of each window's summed loss at its own point: (window, parameter)."""
-        gradient, rounds = np.zeros_like(points), self.rounds
-        for windows, rows, inside in self.passes():
-            error = expit(rounds.x[rows] @ points[windows].T + rounds.offset[rows, None])
-            error -= rounds.y[rows, None]
-            error *= rounds.weight[rows, None] * inside
-            gradient[windows] += error.T @ rounds.x[rows]
-        return gradient
-
-    def hessians(self, points: Floats) -> Floats:
-        """Hessian of each window's summed loss at its own point."""
-        rounds, hessians = self.rounds, []
-        for start, point in zip(self.start, points, strict=True):
-            rows = slice(rounds.first[start], rounds.first[start + self.length])
-            x = rounds.x[rows]
-            chance = expit(x @ point + rounds.offset[rows])
-            hessians.append(x.T @ ((rounds.weight[rows] * chance * (1 - chance))[:, None] * x))
-        return np.stack(hessians)
+def _reference(rounds: Rounds, starts: Ints, length: int, points: Floats) -> _Reference:
+    """Each round's Hessian at the mean of the points of the windows that hold it."""
+    size = rounds.x.shape[1]
+    total, held = np.zeros((rounds.number + 1, size)), np.zeros(rounds.number + 1)
+    np.add.at(total, starts, points)
+    np.add.at(total, starts + length, -points)
+    np.add.at(held, starts, 1.0)
+    np.add.at(held, starts + length, -1.0)
+    mean = np.cumsum(total, axis=0) / np.maximum(np.cumsum(held), 1.0)[:, None]
+    curvature = np.empty(len(rounds.y))
+    sums = np.zeros((rounds.number + 1, size, size))
+    for t in range(rounds.number):
+        rows = slice(rounds.first[t], rounds.first[t + 1])
+        score = rounds.x[rows] @ mean[t] + rounds.offset[rows]
+        curvature[rows] = rounds.weight[rows] * _steady_curvature(score)
+        sums[t + 1] = sums[t] + rounds.x[rows].T @ (curvature[rows, None] * rounds.x[rows])
+    return _Reference(curvature, sums)
 
 
 def _solved(
-    windows: _Windows, points: Floats, radius: float | None, tolerance: float
+    rounds: Rounds,
+    starts: Ints,
+    length: int,
+    points: Floats,
+    radius: float | None,
+    reference: _Reference,
+    tolerance: float,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Point, loss, bound and violation of some windows of one length."""
-    limits = [windows.rounds.limits(start, windows.length) for start in windows.start]
-    terms, allowed = map(np.stack, zip(*limits, strict=True))
-    goal = asked = tolerance * windows.length
-    points = points.copy()
-    loss, bound = np.empty(len(points)), np.full(len(points), -np.inf)
-    todo = np.arange(len(points))
+    terms, allowed = map(np.stack, zip(*(rounds.limits(s, length) for s in starts), strict=True))
+    rows = rounds.first[starts + length] - rounds.first[starts]
+    own = rows < FEW_ROWS * rounds.x.shape[1]
+    goal = tolerance * length
+    points = np.where(own[:, None], 0.0, points)  # Newton's own way is shortest from zero
+    loss, bound = np.empty(len(starts)), np.full(len(starts), -np.inf)
+    todo = np.arange(len(starts))
     for _ in range(MOST_ATTEMPTS):
         few = Limits(terms[todo], allowed[todo], radius)
-        points[todo], model = _descend(windows.some(todo), points[todo], few, goal)
-        loss[todo], proof = _certify(windows.some(todo), points[todo], model, few)
+        points[todo], model, exact = _descend(
+            rounds, starts[todo], length, points[todo], few, reference, own[todo], goal
+        )
+        loss[todo], proof = _certify(
+            rounds, starts[todo], length, points[todo], model, few, reference, exact
+        )
         bound[todo] = np.maximum(bound[todo], proof)
-        todo = todo[loss[todo] - bound[todo] > asked]
+        todo = todo[loss[todo] - bound[todo] > tolerance * length]
         if not len(todo):
             break
-        goal /= 10
+        own[todo], goal = True, goal / 10
     violation = np.abs(np.einsum("wtcp,wp->wtc", terms, points)).sum(axis=1) - allowed
     return points, loss, bound, violation
 
 
 def _descend(
-    windows: _Windows, points: Floats, limits: Limits, goal: float
-) -> tuple[Floats, Solution]:
-    """Proximal Newton steps until the next promises much less than `goal`: that step, too."""
-    points = points.copy()
+    rounds: Rounds,
+    starts: Ints,
+    length: int,
+    points: Floats,
+    limits: Limits,
+    reference: _Reference,
+    own: NDArray[np.bool_],
+    goal: float,
+) -> tuple[Floats, Solution, NDArray[np.bool_]]:
+    """Proximal Newton steps until the next promises much less than `goal`: that step, too.
+
+    Also returned: which windows came to need a Hessian of their own.
+    """
+    own = own.copy()
+    points, gradient = points.copy(), _gradients(rounds, starts, length, points)
+    hessian = reference.sums[starts + length] - reference.sums[starts]
     count, _, constraints, _ = limits.terms.shape
     model = Solution(
         point=points.copy(),
@@ -186,9 +190,11 @@ def _descend(
         ball=np.zeros(count),
     )
     active = np.arange(count)
-    for _ in range(MOST_STEPS):
-        now, here = windows.some(active), points[active]
-        slope, curve = now.gradients(here), now.hessians(here)
+    for step in range(MOST_STEPS):
+        own[active] |= step >= PATIENCE
+        for w in active[own[active]]:
+            hessian[w] = _own_hessian(rounds, starts[w], length, points[w])
+        here, slope, curve = points[active], gradient[active], hessian[active]
         few = Limits(limits.terms[active], limits.most[active], limits.radius)
         best = minimise(curve, slope - _times(curve, here), few, goal / 20)
         for all_of, new in zip(model, best, strict=True):
@@ -200,21 +206,31 @@ def _descend(
         active, here, move, descent = active[going], here[going], move[going], descent[going]
         if not len(active):
             break
+        points[active] = here + move
+        gradient[active] = _gradients(rounds, starts[active], length, points[active])
         for _ in range(MOST_STEPS):
             # By convexity the loss has not risen where it ends downhill, or uphill but gently.
-            end = (windows.some(active).gradients(here + move) * move).sum(axis=1)
+            end = (gradient[active] * move).sum(axis=1)
             long = end > OVERSHOT * np.abs(descent)
             if not long.any():
                 break
-            share = descent[long] / (descent[long] - end[long])
+            again, share = active[long], descent[long] / (descent[long] - end[long])
             move[long] *= share[:, None]
             descent[long] *= share
-        points[active] = here + move
-    return points, model
+            points[again] = here[long] + move[long]
+            gradient[again] = _gradients(rounds, starts[again], length, points[again])
+    return points, model, own
 
 
 def _certify(
-    windows: _Windows, points: Floats, model: Solution, limits: Limits
+    rounds: Rounds,
+    starts: Ints,
+    length: int,
+    points: Floats,
+    model: Solution,
+    limits: Limits,
+    reference: _Reference,
+    own: NDArray[np.bool_],
 ) -> tuple[Floats, Floats]:
     """Loss of each window's point, and a lower bound on the loss of any model within the limits.
 
@@ -226,33 +242,81 @@ def _certify(
     v = sum_r w_r (p_r - y_r) x_r + sum_ti nu_ti a_ti. Without a ball v must vanish: p is the
     point's own chance after the quadratic model's last step, for which it does.
     """
-    rounds = windows.rounds
-    rest = np.einsum("wtc,wtcp->wp", model.signed, limits.terms)
+    pulled = np.einsum("wtc,wtcp->wp", model.signed, limits.terms)
     price = np.abs(model.signed).max(axis=1, initial=0.0)
-    loss, bound = np.zeros(len(points)), np.zeros(len(points))
-    for some, rows, inside in windows.passes():
+    loss, bound, rest = np.zeros(len(starts)), np.zeros(len(starts)), pulled.copy()
+    for windows, rows, inside in _blocks(rounds, starts, length):
         x, y, offset = rounds.x[rows], rounds.y[rows, None], rounds.offset[rows, None]
         weight = rounds.weight[rows, None] * inside
-        score = x @ points[some].T + offset
+        score = x @ points[windows].T + offset
         chance = expit(score)
-        loss[some] += (weight * (np.logaddexp(0.0, score) - y * score)).sum(axis=0)
-        last_step = x @ (model.point[some] - points[some]).T
-        chance = np.clip(chance + chance * (1 - chance) * last_step, 0.0, 1.0)
-        entropy = entr(chance) + entr(1 - chance)
-        bound[some] += (weight * ((chance - y) * offset + entropy)).sum(axis=0)
-        rest[some] += (weight * (chance - y)).T @ x
+        loss[windows] += (weight * (np.logaddexp(0.0, score) - y * score)).sum(axis=0)
+        curvature = np.where(
+            own[windows],
+            chance * (1 - chance),
+            (reference.curvature[rows] / rounds.weight[rows])[:, None],
+        )
+        chance = np.clip(
+            chance + curvature * (x @ (model.point[windows] - points[windows]).T), 0.0, 1.0
+        )
+        bound[windows] += (weight * ((chance - y) * offset + entr(chance) + entr(1 - chance))).sum(
+            axis=0
+        )
+        rest[windows] += (weight * (chance - y)).T @ x
     radius = FAR if limits.radius is None else limits.radius
     return loss, bound - (price * limits.most).sum(axis=1) - radius * np.linalg.norm(rest, axis=1)
 
 
-def _guess(windows: _Windows, near: Comparators | None, radius: float | None) -> Floats:
+def _blocks(
+    rounds: Rounds, starts: Ints, length: int
+) -> Iterator[tuple[slice, slice, Floats | float]]:
+    """Windows, rows, and which of the rows are inside which window: passes over the data.
+
+    Windows that begin near each other share the passes over the rows of all of them.
+    """
+    block = int(np.clip(length // 2, 4, BLOCK))
+    for at in range(0, len(starts), block):
+        windows = slice(at, min(at + block, len(starts)))
+        low, high = rounds.first[starts[windows]], rounds.first[starts[windows] + length]
+        end = int(high.max())
+        for begin in range(int(low.min()), end, CHUNK):
+            rows = slice(begin, min(begin + CHUNK, end))
+            if rows.start >= low.max() and rows.stop <= high.min():
+                yield windows, rows, 1.0
+            else:
+                place = np.arange(rows.start, rows.stop)[:, None]
+                yield windows, rows, ((place >= low) & (place < high)).astype(np.float64)
+
+
+def _gradients(rounds: Rounds, starts: Ints, length: int, points: Floats) -> Floats:
+    """Gradient of each window's summed loss at its own point: (window, parameter)."""
+    gradient = np.zeros_like(points)
+    for windows, rows, inside in _blocks(rounds, starts, length):
+        x = rounds.x[rows]
+        error = expit(x @ points[windows].T + rounds.offset[rows, None])
+        error -= rounds.y[rows, None]
+        error *= rounds.weight[rows, None] * inside
+        gradient[windows] += error.T @ x
+    return gradient
+
+
+def _own_hessian(rounds: Rounds, start: int, length: int, point: Floats) -> Floats:
+    rows = slice(rounds.first[start], rounds.first[start + length])
+    x = rounds.x[rows]
+    chance = expit(x @ point + rounds.offset[rows])
+    return x.T @ ((rounds.weight[rows] * chance * (1 - chance))[:, None] * x)
+
+
+def _guess(
+    rounds: Rounds, starts: Ints, length: int, near: Comparators | None, radius: float | None
+) -> Floats:
     """Where to begin: between the best models of the shorter windows at both ends, within limits.
 
     Zero keeps every limit, and limits are convex: a point outside is drawn towards zero.
     """
-    rounds, starts, length = windows
+    size = rounds.x.shape[1]
     if near is None:
-        return np.zeros((len(starts), rounds.x.shape[1]))
+        return np.zeros((len(starts), size))
     last = len(near.start) - 1
     left = np.searchsorted(near.start, starts).clip(0, last)
     right = np.searchsorted(near.start, starts + max(length - near.length, 0)).clip(0, last)
@@ -260,11 +324,24 @@ def _guess(windows: _Windows, near: Comparators | None, radius: float | None) ->
     for w, s in enumerate(starts):
         terms, most = rounds.limits(s, length)
         reach = np.abs(terms @ points[w]).sum(axis=0)
-        points[w] /= np.max(reach / np.maximum(most, np.finfo(float).tiny), initial=1.0)
+        over = np.max(reach / np.maximum(most, np.finfo(float).tiny), initial=1.0)
+        points[w] /= over
     if radius is not None:
         norm = np.linalg.norm(points, axis=1)
         points *= np.minimum(1.0, radius / np.maximum(norm, radius))[:, None]
     return points
+
+
+def _steady_curvature(score: Floats) -> Floats:
+    """sigmoid's slope, but at least half of tanh(z/2) / 2z.
+
+    That is the curvature of the parabola over softplus that touches it at z and -z (Jaakkola and
+    Jordan 2000). It falls with 1/|z| where the slope falls exponentially: a step that is good
+    enough, too, for windows in which the row's score is not this one.
+    """
+    size = np.maximum(np.abs(score), 1e-6)
+    chance = expit(score)
+    return np.maximum(chance * (1 - chance), np.tanh(size / 2) / (4 * size))
 
 
 def _times(matrices: Floats, vectors: Floats) -> Floats:
