@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 import fairsaoml
 from fairsaoml.core.settings import Settings
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.estimators.classes import DEFAULT_CLASS, RENAMED
+from fairsaoml.estimators.classes import RENAMED
 from fairsaoml.learners.registry import BUILTIN, entry
 
 PACKAGE = Path(fairsaoml.__file__).parent
@@ -113,15 +113,15 @@ def stub_of_class(cls: Any, base: str) -> str:
     """Return a class with its docstring, and its settings by inheritance.
 
     They come from a class of their own: a constructor that a type checker derives for a class with
-    bases of unknown types, as scikit-learn's are, takes anything. The default class's is written
-    out, to be read.
+    bases of unknown types, as scikit-learn's are, takes anything. That of the class that most
+    people begin with is written out, to be read.
     """
     description = cls.__doc__.partition("\n\n    Parameters")[0].rstrip()
     both = ", ".join(f"settings.{settings.__name__}" for settings in settings_of(cls))
-    name = f"_{cls.__name__}Settings"
+    name = f"_{cls.__name__.removesuffix('Classifier')}"
     lines = ["@settings.parameters", f"class {name}({both}): ...", ""]
     lines += [f"class {cls.__name__}({name}, {base}):", *quoted(inspect.cleandoc(description))]
-    if cls.__name__ == DEFAULT_CLASS:
+    if cls is fairsaoml.AdaptiveFairClassifier:
         lines += ["", "    def __init__(self, *,"]
         for key, parameter in inspect.signature(cls).parameters.items():
             kind = written_type(parameter.annotation)

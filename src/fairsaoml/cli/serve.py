@@ -52,7 +52,7 @@ def serve(
             f"expected {missing.name} to serve, found none; pip install 'fairsaoml[serve]'"
         ) from None
     from fairsaoml.serve.server import serve as start
-    from fairsaoml.serve.task_rules import TaskRules
+    from fairsaoml.serve.tasks import TaskRules
 
     if demo == (folder is not None):
         raise ConfigError("expected a run's folder or --demo, got both or neither")

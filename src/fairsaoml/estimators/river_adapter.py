@@ -38,8 +38,6 @@ from fairsaoml.estimators.river_rows import (
     frame_of,
     groups_by_column,
     matrix,
-    restored_rows,
-    saved_rows,
     value_or_none,
     values_of,
 )
@@ -130,9 +128,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             task's.
 
         """
-        names, values = features_of(x, self._keys())
-        groups = self._groups_of(x, sensitive_features)
-        self._take(names, [values], [value_or_none(y)], tuple(groups), [tuple(groups.values())])
+        rows = self._row(x, sensitive_features)
+        self._take(rows._replace(y=[value_or_none(y)]))
 
     @one_at_a_time
     def learn_many(self, X: Any, y: Any, *, sensitive_features: Any = None) -> None:
@@ -153,39 +150,26 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             As `learn_one`, and where the lengths differ.
 
         """
-        names, values, columns = columns_of(X, self._keys())
-        if sensitive_features is not None:
-            self._require_one_way(columns)
-            table = sensitive_table(sensitive_features)
-            columns = {name: table[name].to_pylist() for name in table.column_names}
+        rows = self._rows(X, sensitive_features)
         labels = [value_or_none(label) for label in values_of(y)]
-        groups = list(zip(*columns.values(), strict=True)) or [()] * len(labels)
-        if not len(values) == len(labels) == len(groups):
+        if not len(rows.x) == len(labels) == len(rows.groups):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
-                f"{[len(values), len(labels), len(groups)]}"
+                f"{[len(rows.x), len(labels), len(rows.groups)]}"
             )
-        self._take(names, values, labels, tuple(columns), groups)
+        self._take(rows._replace(y=labels))
 
-    def _take(
-        self,
-        names: tuple,
-        x: Sequence[list[float]],
-        y: Sequence[Label],
-        sensitive: tuple,
-        groups: Sequence[tuple],
-    ) -> None:
+    def _take(self, rows: Rows) -> None:
         """Keep rows until a task is full, and learn from it then."""
-        for label in dict.fromkeys(y):
+        for label in dict.fromkeys(rows.y):
             self._add_label(label)
         taken = 0
-        while taken < len(y):
-            waiting = sum(len(rows.y) for rows in self._waiting)
+        while taken < len(rows.y):
+            waiting = sum(len(some.y) for some in self._waiting)
             until = taken + self._checked("task_size") - waiting
-            some = slice(taken, until)
-            add(self._waiting, Rows(names, sensitive, [*x[some]], [*y[some]], [*groups[some]]))
+            add(self._waiting, rows.part(taken, until))
             taken = until
-            if taken <= len(y):
+            if taken <= len(rows.y):
                 self._learn()
 
     def _learn(self) -> None:
@@ -288,9 +272,14 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         groups = self._groups_of(x, sensitive_features)
         return Rows(names, tuple(groups), [values], [], [tuple(groups.values())])
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any, sensitive_features: Any = None) -> Rows:
         names, values, columns = columns_of(X, self._keys())
-        return Rows(names, tuple(columns), values, [], list(zip(*columns.values(), strict=True)))
+        if sensitive_features is not None:
+            self._require_one_way(columns)
+            table = sensitive_table(sensitive_features)
+            columns = {name: table[name].to_pylist() for name in table.column_names}
+        groups = list(zip(*columns.values(), strict=True)) or [()] * len(values)
+        return Rows(names, tuple(columns), values, [], groups)
 
     def _positive(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's probability of the positive label, and which are decided positive."""
@@ -376,18 +365,24 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                     f"expected feature names that are text or whole numbers, got {name!r}; "
                     "other names cannot be saved"
                 )
-        arrays, waiting = saved_rows(self._waiting)
-        return {"waiting": arrays}, {
+        # The rows' numbers are arrays, as JSON has no NaN.
+        return {"waiting": [np.array(rows.x, np.float64) for rows in self._waiting]}, {
             "labels": self._labels,
             "features": list(self._slots),
-            "waiting": waiting,
+            "waiting": [rows._replace(x=[])._asdict() for rows in self._waiting],
         }
 
     def _restore_library(self, saved: Saved) -> None:
         manifest = saved.manifest
         self._labels = manifest["labels"]
         self._slots = {name: place for place, name in enumerate(manifest["features"])}
-        arrays = [
-            saved.arrays[f"['waiting'][{place}]"] for place in range(len(manifest["waiting"]))
+        self._waiting = [
+            Rows(
+                names=tuple(rows["names"]),
+                sensitive=tuple(rows["sensitive"]),
+                x=saved.arrays[f"['waiting'][{place}]"].tolist(),
+                y=rows["y"],
+                groups=[*map(tuple, rows["groups"])],
+            )
+            for place, rows in enumerate(manifest["waiting"])
         ]
-        self._waiting = restored_rows(arrays, manifest["waiting"])

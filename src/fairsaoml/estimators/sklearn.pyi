@@ -6,75 +6,73 @@ from fairsaoml.estimators import _attributes as settings
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier as OnlineClassifier
 
 @settings.parameters
-class _DecoupledFairSAOMLClassifierSettings(
-    settings.ClassifierSettings, settings.DecoupledConfig
-): ...
+class _DecoupledFairSAOML(settings.ClassifierSettings, settings.DecoupledConfig): ...
 
-class DecoupledFairSAOMLClassifier(_DecoupledFairSAOMLClassifierSettings, OnlineClassifier):
+class DecoupledFairSAOMLClassifier(_DecoupledFairSAOML, OnlineClassifier):
     """Heads that learn label and group, and a few multipliers that make the decision fair.
 
     The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
 
 @settings.parameters
-class _FairSAOMLClassifierSettings(settings.ClassifierSettings, settings.FairSAOMLConfig): ...
+class _FairSAOML(settings.ClassifierSettings, settings.FairSAOMLConfig): ...
 
-class FairSAOMLClassifier(_FairSAOMLClassifierSettings, OnlineClassifier):
+class FairSAOMLClassifier(_FairSAOML, OnlineClassifier):
     """The paper's learner: experts adapt from a primal-dual meta pair when they wake.
 
     The learner 'fairsaoml': Zhao, Mi, Wu, Jiang, Khan, Chen: KDD 2022."""
 
 @settings.parameters
-class _MaskFTMLClassifierSettings(settings.ClassifierSettings, settings.MaskFTMLConfig): ...
+class _MaskFTML(settings.ClassifierSettings, settings.MaskFTMLConfig): ...
 
-class MaskFTMLClassifier(_MaskFTMLClassifierSettings, OnlineClassifier):
+class MaskFTMLClassifier(_MaskFTML, OnlineClassifier):
     """Follows the meta leader of the tasks seen; no fairness.
 
     The learner 'mask-ftml': Finn, Rajeswaran, Kakade, Levine: ICML 2019."""
 
 @settings.parameters
-class _FairFMLClassifierSettings(settings.ClassifierSettings, settings.FairFMLConfig): ...
+class _FairFML(settings.ClassifierSettings, settings.FairFMLConfig): ...
 
-class FairFMLClassifier(_FairFMLClassifierSettings, OnlineClassifier):
+class FairFMLClassifier(_FairFML, OnlineClassifier):
     """Follows the fair meta leader: a primal-dual pair at both levels.
 
     The learner 'fair-fml': Zhao, Chen, Thuraisingham: KDD 2021."""
 
 @settings.parameters
-class _FairAOGDClassifierSettings(settings.ClassifierSettings, settings.FairAOGDConfig): ...
+class _FairAOGD(settings.ClassifierSettings, settings.FairAOGDConfig): ...
 
-class FairAOGDClassifier(_FairAOGDClassifierSettings, OnlineClassifier):
+class FairAOGDClassifier(_FairAOGD, OnlineClassifier):
     """One primal-dual pair on the present task, steps falling with time.
 
     The learner 'fair-aogd': Jenatton, Huang, Archambeau: ICML 2016."""
 
 @settings.parameters
-class _FairGLCClassifierSettings(settings.ClassifierSettings, settings.FairGLCConfig): ...
+class _FairGLC(settings.ClassifierSettings, settings.FairGLCConfig): ...
 
-class FairGLCClassifier(_FairGLCClassifierSettings, OnlineClassifier):
+class FairGLCClassifier(_FairGLC, OnlineClassifier):
     """One pair on the present task, the price of a violation in closed form.
 
     The learner 'fair-glc': Yuan, Lamperski: NeurIPS 2018."""
 
 @settings.parameters
-class _AODClassifierSettings(settings.ClassifierSettings, settings.AODConfig): ...
+class _AOD(settings.ClassifierSettings, settings.AODConfig): ...
 
-class AODClassifier(_AODClassifierSettings, OnlineClassifier):
+class AODClassifier(_AOD, OnlineClassifier):
     """Experts on a dense geometric cover, averaged by AdaNormalHedge; no fairness.
 
     The learner 'aod': Zhang, Lu, Yang: AISTATS 2020."""
 
 @settings.parameters
-class _CBCEClassifierSettings(settings.ClassifierSettings, settings.CBCEConfig): ...
+class _CBCE(settings.ClassifierSettings, settings.CBCEConfig): ...
 
-class CBCEClassifier(_CBCEClassifierSettings, OnlineClassifier):
+class CBCEClassifier(_CBCE, OnlineClassifier):
     """Experts on a geometric cover, averaged by coin betting; no fairness.
 
     The learner 'cbce': Jun, Orabona, Wright, Willett: AISTATS 2017."""
 
 @settings.parameters
-class _AdaptiveFairClassifierSettings(settings.ClassifierSettings, settings.DecoupledConfig): ...
+class _AdaptiveFair(settings.ClassifierSettings, settings.DecoupledConfig): ...
 
-class AdaptiveFairClassifier(_AdaptiveFairClassifierSettings, OnlineClassifier):
+class AdaptiveFairClassifier(_AdaptiveFair, OnlineClassifier):
     """The default learner. Heads that learn label and group, and a few multipliers that make the
     decision fair.
 

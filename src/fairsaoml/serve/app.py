@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from starlette.middleware import Middleware
@@ -64,21 +65,21 @@ class App:
     @asynccontextmanager
     async def _lifespan(self, _: Any) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-
-        def happened() -> None:
-            loop.call_soon_threadsafe(self._wake)
-
-        self.service.on_event = happened
+        self.service.on_event = partial(loop.call_soon_threadsafe, self._wake)
         loop.run_in_executor(self.learner, self.service.warm_up)
         tasks = [loop.create_task(self._learn()), loop.create_task(self._tick())]
         yield
-        self.ending = True
-        self._wake()
+        self.end()
         await asyncio.gather(*tasks)
         self.writer.shutdown()
         self.learner.shutdown()
         self.views.close()
         self.service.close()
+
+    def end(self) -> None:
+        """Let what waits for something to happen end."""
+        self.ending = True
+        self._wake()
 
     def _wake(self) -> None:
         before, self.happened = self.happened, asyncio.Event()

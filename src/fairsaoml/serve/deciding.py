@@ -5,9 +5,10 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fairsaoml.serve.live import Live
-from fairsaoml.serve.reading import BadValue, Reader, bad_id
-from fairsaoml.serve.store import FullDisk, Store
+from fairsaoml.serve.live import decide
+from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.reading import BadValue, Reader, id_text
+from fairsaoml.serve.store import FullDisk
 from fairsaoml.serve.tasks import NewRow, Tasks
 from fairsaoml.serve.wire import PLAIN, is_text, to_line
 
@@ -33,19 +34,21 @@ class AskedRow(NamedTuple):
 class Deciding:
     """Rows in, answers out; the same id and row again, the same answer."""
 
-    def __init__(self, store: Store, tasks: Tasks, reader: Reader) -> None:
-        self.store, self.tasks, self.reader = store, tasks, reader
+    def __init__(self, tasks: Tasks, reader: Reader) -> None:
+        self.store, self.tasks, self.reader = tasks.store, tasks, reader
 
-    def decide(self, live: Live, rows: Sequence[Any], now: float) -> list[Answer]:
+    def decide(self, live: OnlineLearner, rows: Sequence[Any], now: float) -> list[Answer]:
         """Decide rows by one state, commit them together, and answer each."""
         answers: dict[int, Answer] = {}
         new: dict[str, AskedRow] = {}
         again: list[tuple[str, AskedRow]] = []  # asked for in this request or before
         for place, row in enumerate(rows):
-            key, one = _read(place, row)
-            if isinstance(one, BadValue):
-                answers[place] = _refused(one)
-            elif new.setdefault(key, one) is not one:
+            try:
+                key, one = _read(place, row)
+            except BadValue as problem:
+                answers[place] = _refused(problem)
+                continue
+            if new.setdefault(key, one) is not one:
                 again.append((key, one))
         known = self.store.by_id("content, answer, round", list(new))
         again += [(key, new.pop(key)) for key in known]
@@ -62,7 +65,7 @@ class Deciding:
         return [answers[place] for place in range(len(rows))]
 
     def _issue(
-        self, live: Live, new: dict[str, AskedRow], answers: dict[int, Answer], now: float
+        self, live: OnlineLearner, new: dict[str, AskedRow], answers: dict[int, Answer], now: float
     ) -> None:
         """Decide new rows, commit them, and set their answers."""
         items = list(new.items())
@@ -74,7 +77,7 @@ class Deciding:
             seen = self.reader.encoded([one.row for _, one in items])
         if not items:
             return
-        said = live.decide(*seen)
+        said = decide(live, *seen)
         issued = [
             NewRow(key, one.content, to_line((decision, chance)), live.round, why, groups)
             for (key, one), decision, chance, why, groups in zip(
@@ -96,42 +99,39 @@ class Deciding:
         return Answer(200, {"id": id, "decision": word, "probability": probability, "round": round})
 
 
-def _read(place: int, row: Any) -> tuple[str, AskedRow | BadValue]:
-    """Return a row with its id as text, or what is wrong with it."""
+def _read(place: int, row: Any) -> tuple[str, AskedRow]:
+    """Return a row and its id as text.
+
+    Raises:
+        BadValue: it is no row, or holds what no row may hold.
+    """
     if type(row) is not dict:
-        return "", BadValue("", "expected an object of column and value")
+        raise BadValue("", "expected an object of column and value")
     values = row.copy()
-    if "id" in values:
-        id = values.pop("id")
-        if problem := bad_id(id):
-            return "", BadValue("id", problem)
-    else:
-        id = secrets.token_hex(8)
+    id = values.pop("id") if "id" in values else secrets.token_hex(8)
+    key = id_text(id)
     try:
         content = to_line(values)
-        # Only what looks like a list or an object may be one: quicker than to look at every value.
-        if ("[" not in content and "{" not in content[1:]) or not (bad := _bad_value(values)):
-            return to_line(id), AskedRow(place, id, content, values)
     except TypeError:
-        bad = _bad_value(row)
-    assert bad is not None
-    return "", bad
+        _require_plain(values)
+        raise
+    # Only what looks like a list or an object may be one: quicker than to look at every value.
+    if "[" in content or "{" in content[1:]:
+        _require_plain(values)
+    return key, AskedRow(place, id, content, values)
 
 
-def _bad_value(row: dict[str, Any]) -> BadValue | None:
-    """Return what no row may hold, if a row holds it."""
+def _require_plain(row: dict[str, Any]) -> None:
     for name, value in row.items():
         if type(value) not in PLAIN:
             got = "a list or an object" if isinstance(value, list | dict) else "one beyond 64 bits"
-            words = f"expected a number, a word, true, false or null, got {got}"
-            return BadValue(name, words)
+            raise BadValue(name, f"expected a number, a word, true, false or null, got {got}")
         if not (is_text(name) and is_text(value)):
-            return BadValue(name, "expected text, got half a character; mend it")
-    return None
+            raise BadValue(name, "expected text, got half a character; mend it")
 
 
 def _refused(problem: BadValue) -> Answer:
-    return Answer(422, {"column": problem.column, "error": problem.message})
+    return Answer(422, {"column": problem.column, "error": str(problem)})
 
 
 def _conflict(id: int | str) -> Answer:

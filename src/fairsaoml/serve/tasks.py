@@ -6,14 +6,41 @@ how often somebody looks, and a restarted process goes on where the killed one w
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
-from fairsaoml.serve.task_rules import TaskRules
 
-__all__ = ["TAKEN_ROWS", "NewRow", "OpenTask", "TakenRow", "Tally", "Tasks"]
+__all__ = ["TAKEN_ROWS", "NewRow", "TakenRow", "Tally", "TaskRules", "Tasks"]
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRules:
+    """What a task is, how long it waits, and how much is held. `DelayedLabels` explains them."""
+
+    task_rows: int | None
+    task_seconds: float | None
+    wait_seconds: float | None
+    late: Literal["next", "drop"]
+    unknown: Literal["raise", "count"]
+    max_rows: int
+    retain_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.task_rows is None and self.task_seconds is None:
+            raise ConfigError("expected task_rows or task_seconds, got neither; say what a task is")
+        least = {"task_rows": 1, "task_seconds": 0, "wait_seconds": 0, "retain_seconds": 0}
+        least["max_rows"] = self.task_rows or 1
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= low:
+                raise ConfigError(f"expected {name} of at least {low}, got {value!r}")
+        for name, (one, other) in {"late": ("next", "drop"), "unknown": ("raise", "count")}.items():
+            if (value := getattr(self, name)) not in (one, other):
+                raise ConfigError(f"expected {name}={one!r} or {other!r}, got {value!r}")
 
 
 class NewRow(NamedTuple):
@@ -90,6 +117,11 @@ class Tasks:
         columns = "number, opened_at, size, full_at, closed_at"
         found = self.store.query(f"SELECT {columns} FROM tasks {where}", values)
         return OpenTask(*found[0][:4]) if found and found[0][4] is None else None
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """The last task, and the last round, of which rows were removed."""
+        return self.store.fact("removed") or {"task": 0, "round": 0}
 
     def is_late(self, task: int) -> bool:
         """Whether a row's task is closed."""

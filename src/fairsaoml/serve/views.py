@@ -111,16 +111,16 @@ class Views:
             "groups": json.loads(groups),
             "label": None if label is None else words[json.loads(label)],
             "state": STATES[state],
-            "why": why and reasons_from_bytes(why, self.service.live.online.schema.features),
+            "why": why and reasons_from_bytes(why, self.service.live.schema.features),
         }
 
     def model(self) -> dict[str, Any]:
         """Return what runs."""
         service = self.service
-        online, reader, counts = service.live.online, service.reader, service.store.counts
+        online, reader, counts = service.live, service.reader, service.store.counts
         return {
             "learner": online.learner,
-            "round": service.live.round,
+            "round": online.round,
             "columns": list(reader.columns),
             "label": {"column": reader.model.label.column, "values": list(reader.words)},
             "groups": {name: list(levels) for name, levels in online.schema.attributes},
