@@ -76,7 +76,7 @@ def serve(
         return
     assert folder is not None
     if schema is not None:
-        from fairsaoml.serve.new_model import write_new
+        from fairsaoml.serve.export import write_new
 
         if not (folder / "spec.json").exists():  # else it was begun before
             write_new(folder, schema, task_rows=rows)

@@ -27,20 +27,11 @@ from scipy.special import expit
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
+from fairsaoml.estimators import river_rows
 from fairsaoml.estimators.adapter import Adapter, SharedSettings
 from fairsaoml.estimators.classes import ANYTHING
 from fairsaoml.estimators.coding import Scaling, sensitive_table
-from fairsaoml.estimators.river_rows import (
-    Rows,
-    add,
-    columns_of,
-    features_of,
-    frame_of,
-    groups_by_column,
-    matrix,
-    value_or_none,
-    values_of,
-)
+from fairsaoml.estimators.river_rows import Rows, value_or_none
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
 from fairsaoml.streams.table.sensitive import UNNAMED
@@ -151,7 +142,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
         """
         rows = self._rows(X, sensitive_features)
-        labels = [value_or_none(label) for label in values_of(y)]
+        labels = [value_or_none(label) for label in river_rows.values_of(y)]
         if not len(rows.x) == len(labels) == len(rows.groups):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
@@ -167,7 +158,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         while taken < len(rows.y):
             waiting = sum(len(some.y) for some in self._waiting)
             until = taken + self._checked("task_size") - waiting
-            add(self._waiting, rows.part(taken, until))
+            river_rows.add(self._waiting, rows.part(taken, until))
             taken = until
             if taken <= len(rows.y):
                 self._learn()
@@ -254,7 +245,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_frame(self._shares(self._rows(X)), like=frame_of(X))
+        return to_native_frame(self._shares(self._rows(X)), like=river_rows.frame_of(X))
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels decided, as a series of the same library as X.
@@ -265,15 +256,17 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_series(self._decided(self._rows(X)), name=None, like=frame_of(X))
+        return to_native_series(
+            self._decided(self._rows(X)), name=None, like=river_rows.frame_of(X)
+        )
 
     def _row(self, x: Mapping, sensitive_features: Any = None, **others: Any) -> Rows:
-        names, values = features_of(x, self._keys())
+        names, values = river_rows.features_of(x, self._keys())
         groups = self._groups_of(x, sensitive_features)
         return Rows(names, tuple(groups), [values], [], [tuple(groups.values())])
 
     def _rows(self, X: Any, sensitive_features: Any = None) -> Rows:
-        names, values, columns = columns_of(X, self._keys())
+        names, values, columns = river_rows.columns_of(X, self._keys())
         if sensitive_features is not None:
             self._require_one_way(columns)
             table = sensitive_table(sensitive_features)
@@ -348,10 +341,10 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     def _table(self, collected: Sequence[Rows]) -> Any:
         """Return the groups of rows, by column; None where nothing is sensitive."""
         known = [column.column for column in self._groups.columns]
-        return sensitive_table(groups_by_column(collected, known) or None)
+        return sensitive_table(river_rows.groups_by_column(collected, known) or None)
 
     def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:
-        return matrix(rows, self._slots, len(self._scaling.center))
+        return river_rows.matrix(rows, self._slots, len(self._scaling.center))
 
     # Saving
 

@@ -16,9 +16,8 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.serve.access import Access
+from fairsaoml.serve.access import Access, Refused
 from fairsaoml.serve.gather import Gather
-from fairsaoml.serve.limits import TooMuch
 from fairsaoml.serve.metrics import Metrics
 from fairsaoml.serve.routes import ROUTES, Endpoint, said
 from fairsaoml.serve.service import Service
@@ -137,13 +136,11 @@ class Handler:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        app, scope = self._app, self._endpoint.scope
-        refused = app.access.refusal(scope, request.headers) if scope else None
-        if refused:
-            return said(refused[1], refused[0])
         try:
-            return await self._endpoint.function(app, request)
-        except TooMuch as problem:
+            if self._endpoint.scope:
+                self._app.access.require(self._endpoint.scope, request.headers)
+            return await self._endpoint.function(self._app, request)
+        except Refused as problem:
             return said(str(problem), problem.status)
         except FullDisk as problem:
             return said(str(problem), 507)

@@ -69,19 +69,21 @@ class Deciding:
     ) -> None:
         """Decide new rows, commit them, and set their answers."""
         items = list(new.items())
-        seen = self.reader.seen([one.row for _, one in items])
-        if seen is None:
-            bad = self.reader.bad_rows([one.row for _, one in items])
+        rows = [one.row for one in new.values()]
+        x = self.reader.quick(rows)
+        if x is None:
+            bad = self.reader.bad_rows(rows)
             answers |= {items[index][1].place: _refused(what) for index, what in bad.items()}
             items = [item for index, item in enumerate(items) if index not in bad]
-            seen = self.reader.encoded([one.row for _, one in items])
-        if not items:
-            return
-        said = decide(live, *seen)
+            if not items:
+                return
+            rows = [one.row for _, one in items]
+            x = self.reader.encode(rows)
+        said = decide(live, x, self.reader.groups_seen(rows))
         issued = [
             NewRow(key, one.content, to_line((decision, chance)), live.round, why, groups)
             for (key, one), decision, chance, why, groups in zip(
-                items, *said, self.reader.groups([one.row for _, one in items]), strict=True
+                items, *said, self.reader.groups(rows), strict=True
             )
         ]
         unrecorded = {}

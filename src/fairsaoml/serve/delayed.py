@@ -19,11 +19,10 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from fairsaoml.core.errors import DataError, RunError
+from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.serve.rows import Layout, from_rows, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
 from fairsaoml.serve.tasks import NewRow, Tally, TaskRules, Tasks
-from fairsaoml.serve.teaching import last_step, require_learner, teach
 
 __all__ = ["ClosedTask", "DelayedLabels", "Issued", "Tally"]
 
@@ -125,7 +124,7 @@ class DelayedLabels:
         learned: int | None = None,
         retain_seconds: float | None = None,
     ) -> None:
-        require_learner(model)
+        _require_learner(model)
         self.model = model
         self._rules = TaskRules(
             task_rows=task_rows,
@@ -305,7 +304,7 @@ class DelayedLabels:
 
     def _begin(self, learned: int | None) -> None:
         """Continue from the journal, or begin it."""
-        rounds = getattr(last_step(self.model), "n_rounds_", None)
+        rounds = getattr(_last_step(self.model), "n_rounds_", None)
         begun = self._store.fact("rounds_before")
         if begun is None:
             with self._store.writing():
@@ -350,7 +349,7 @@ class DelayedLabels:
                 if task.round > self._learned:
                     groups = task.sensitive_features
                     also = {} if groups is None else {"sensitive_features": groups}
-                    teach(self.model, task.X, task.y, **also)
+                    _teach(self.model, task.X, task.y, **also)
                     self._learned = task.round
             self._done = task.number
             if self._store.path is None:  # nobody will ask for it again
@@ -395,3 +394,46 @@ def _listed(ids: Any) -> list[Id]:
 def _some(values: Sequence[Any]) -> str:
     """Return a few values for a message."""
     return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+
+
+def _last_step(model: Any) -> Any:
+    """The part of a model that learns: the last step of a pipeline, else the model itself."""
+    return model.steps[-1][1] if _is_pipeline(model) else model
+
+
+def _require_learner(model: Any) -> None:
+    """Refuse a model that cannot predict, cannot learn, or whose preprocessing is not fitted.
+
+    >>> _require_learner("a name")
+    Traceback (most recent call last):
+    fairsaoml.core.errors.ConfigError: expected a model with predict, got str; give one that has it
+    """
+    for part, method in ((model, "predict"), (_last_step(model), "partial_fit")):
+        if not callable(getattr(part, method, None)):
+            raise ConfigError(
+                f"expected a model with {method}, got {type(part).__name__}; give one that has it"
+            )
+    if _is_pipeline(model) and len(model.steps) > 1:
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
+        try:
+            for _, step in model.steps[:-1]:
+                check_is_fitted(step)
+        except (NotFittedError, TypeError):  # TypeError: the word "passthrough", or no estimator
+            if not isinstance(step, str):
+                raise ConfigError(
+                    f"expected a pipeline whose preprocessing is fitted, got {type(step).__name__} "
+                    "as it was made; fit the steps before the last one on past rows first"
+                ) from None
+
+
+def _teach(model: Any, X: Any, y: Any, **also: Any) -> None:
+    """One round of learning; a pipeline's preprocessing stays as it was fitted."""
+    if _is_pipeline(model) and len(model.steps) > 1:
+        X = model[:-1].transform(X)
+    _last_step(model).partial_fit(X, y, **also)
+
+
+def _is_pipeline(model: Any) -> bool:
+    return isinstance(getattr(model, "steps", None), list) and hasattr(model, "__getitem__")

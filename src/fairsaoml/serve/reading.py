@@ -20,7 +20,6 @@ from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
 __all__ = ["BadValue", "Reader", "id_text"]
 
 LONGEST_ID = 200
-Seen = tuple[np.ndarray, np.ndarray | None]  # features, and groups where the learner looks at them
 
 
 class BadValue(DataError):
@@ -62,25 +61,19 @@ class Reader:
                 break
         return bad
 
-    def seen(self, rows: Sequence[Mapping[str, Any]]) -> Seen | None:
-        """Return what may decide rows, at once where all of them are plain; else None."""
-        if self._encoder is None:
-            return None
-        x = self._encoder.quick(rows)
-        return None if x is None else (x, self._groups_seen(rows))
-
-    def encoded(self, rows: Sequence[Mapping[str, Any]]) -> Seen:
-        """Return what may decide checked rows: features, and groups if the learner looks."""
-        return self.encode(rows), self._groups_seen(rows)
-
-    def _groups_seen(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
-        return self.codes(rows) if self._aware else None
+    def quick(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        """Return rows as the learner sees them, at once where all of them are plain; else None."""
+        return None if self._encoder is None else self._encoder.quick(rows)
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return checked rows as the learner sees them, (row, feature)."""
         if self._encoder is not None:
             return self._encoder.encode(rows)
         return self.model.encode(_table(rows, self.columns))
+
+    def groups_seen(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        """Return each row's groups if the learner may look at them."""
+        return self.codes(rows) if self._aware else None
 
     def codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return each row's groups, (row, attribute)."""

@@ -14,8 +14,9 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from fairsaoml import __version__
 from fairsaoml.core.errors import DataError
 from fairsaoml.files import read_json
+from fairsaoml.serve.access import Refused
 from fairsaoml.serve.deciding import Answer
-from fairsaoml.serve.limits import MOST_LABELS, MOST_ROWS, MOST_WATCHERS, TooMuch, read_body
+from fairsaoml.serve.limits import MOST_LABELS, MOST_ROWS, MOST_WATCHERS, read_body
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.views import WINDOW
 from fairsaoml.serve.wire import parse, to_json
@@ -71,11 +72,11 @@ async def listed(request: Request, name: str, most: int) -> tuple[list[Any], boo
     """Return the items of a body, JSON `{name: [...]}` or NDJSON, and whether it was the latter.
 
     Raises:
-        TooMuch: another type, no such JSON, or too many items.
+        Refused: another type, no such JSON, or too many items.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", NDJSON):
-        raise TooMuch(415, f"expected content-type application/json or {NDJSON}, got {kind!r}")
+        raise Refused(415, f"expected content-type application/json or {NDJSON}, got {kind!r}")
     body = await read_body(request)
     items: Any
     try:
@@ -85,11 +86,11 @@ async def listed(request: Request, name: str, most: int) -> tuple[list[Any], boo
             whole = parse(body)
             items = whole.get(name) if isinstance(whole, dict) else None
     except (ValueError, RecursionError) as problem:
-        raise TooMuch(400, f"expected JSON, got what is none ({problem})") from None
+        raise Refused(400, f"expected JSON, got what is none ({problem})") from None
     if not isinstance(items, list):
-        raise TooMuch(400, f'expected {{"{name}": [...]}}, got something else')
+        raise Refused(400, f'expected {{"{name}": [...]}}, got something else')
     if len(items) > most:
-        raise TooMuch(413, f"expected at most {most} {name}, got {len(items)}; send them in parts")
+        raise Refused(413, f"expected at most {most} {name}, got {len(items)}; send them in parts")
     return items, kind == NDJSON
 
 

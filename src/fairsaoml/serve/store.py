@@ -28,7 +28,6 @@ APPLICATION = 0x66616972  # "fair": tells our files from other SQLite files
 # What a row is: open (waiting for its label, or labelled and waiting for its task to close), taken
 # by the task that closed with it, or never to be labelled.
 WAITING, LABELLED, TAKEN, NEVER = range(4)
-IDS_AT_ONCE = 500  # in one query
 ROWS_AT_ONCE = 64  # in one statement; then the powers of two below, so that they are few
 TABLES = Path(__file__).with_name("store.sql")
 
@@ -70,7 +69,7 @@ class Store:
             self._connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
             self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
             self._connection.execute(f"PRAGMA cache_size=-{CACHE_KILOBYTES}")
-        [(version,)] = self.query("PRAGMA user_version")
+        version = self.value("PRAGMA user_version")
         if version == 0 and not self.query("SELECT name FROM sqlite_master LIMIT 1"):
             with self.writing():
                 for statement in TABLES.read_text().split(";\n"):
@@ -78,14 +77,14 @@ class Store:
                 self._connection.execute(f"PRAGMA application_id={APPLICATION}")
                 self._connection.execute(f"PRAGMA user_version={SCHEMA}")
             return
-        [(application,)] = self.query("PRAGMA application_id")
+        application = self.value("PRAGMA application_id")
         if application != APPLICATION or version != SCHEMA:
             raise RunError(
                 f"expected a store of schema {SCHEMA} at {self.path}, got "
                 f"{'schema ' + str(version) if application == APPLICATION else 'another database'}"
                 "; use the version of fairsaoml that wrote it, or give another path"
             )
-        [(found,)] = self.query("PRAGMA quick_check(1)")
+        found = self.value("PRAGMA quick_check(1)")
         if found != "ok":
             raise _damaged(self.path, found)
 
@@ -114,6 +113,11 @@ class Store:
         """Return all rows of a query."""
         return self._connection.execute(sql, values).fetchall()
 
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Return what a query finds first, None where it finds nothing."""
+        found = self.query(sql, values)
+        return found[0][0] if found else None
+
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement inside `writing`; return how many rows it changed."""
         return self._connection.execute(sql, values).rowcount
@@ -138,18 +142,14 @@ class Store:
 
     def by_id(self, columns: str, ids: Sequence[str]) -> dict[str, tuple]:
         """Return the columns of the newest row of each id that has one."""
-        found = {}
-        for first in range(0, len(ids), IDS_AT_ONCE):
-            part = ids[first : first + IDS_AT_ONCE]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT id, {columns} FROM rows WHERE id IN ({marks}) ORDER BY number"
-            found.update({row[0]: row[1:] for row in self.query(query, part)})
-        return found
+        among = "id IN (SELECT value FROM json_each(?))"
+        query = f"SELECT id, {columns} FROM rows WHERE {among} ORDER BY number"
+        return {row[0]: row[1:] for row in self.query(query, [json.dumps(ids)])}
 
     def fact(self, name: str) -> Any:
         """Return a fact as plain data, None where there is none."""
-        found = self.query("SELECT value FROM facts WHERE name = ?", [name])
-        return json.loads(found[0][0]) if found else None
+        found = self.value("SELECT value FROM facts WHERE name = ?", [name])
+        return None if found is None else json.loads(found)
 
     def set_fact(self, name: str, value: Any) -> None:
         """Write a fact, inside `writing`."""

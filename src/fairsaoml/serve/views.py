@@ -6,13 +6,14 @@ Reads have a connection of their own and see what is committed; they never wait 
 import json
 import threading
 import time
+from functools import lru_cache
 from typing import Any
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.confidence import Share, wilson
 from fairsaoml.evaluate.shares import RATES, Counts, summed
 from fairsaoml.evaluate.verdict import judge
-from fairsaoml.serve.reasons import reasons_from_bytes
+from fairsaoml.serve.live import reasons_from_bytes
 from fairsaoml.serve.service import TALLY, Service
 from fairsaoml.serve.store import NEVER
 from fairsaoml.serve.wire import is_text, to_line
@@ -31,23 +32,20 @@ class Views:
     def __init__(self, service: Service) -> None:
         self.service, self._connection = service, service.store.reader()
         self._lock = threading.Lock()
-        self._fairness: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._judged = lru_cache(maxsize=8)(self._judge)
         self.begun = time.time()
 
     def _query(self, sql: str, *values: Any) -> list[tuple]:
         with self._lock:
             return self._connection.execute(sql, values).fetchall()
 
-    def rounds(self, since: int, most: int = MOST_LINES) -> dict[str, Any]:
+    def rounds(self, since: int) -> dict[str, Any]:
         """Return the journal's lines after a round, oldest first, and the last event's number."""
         event = self.last_event()
-        before = self.service.rounds_before
-        lines = self._query(
-            "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round "
-            "LIMIT ?",
-            since - before,
-            most,
+        query = (
+            "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round LIMIT ?"
         )
+        lines = self._query(query, since - self.service.rounds_before, MOST_LINES)
         return {"rounds": [json.loads(line) for (line,) in lines], "event": event}
 
     def last_rounds(self, count: int) -> list[dict[str, Any]]:
@@ -61,14 +59,11 @@ class Views:
         """Return the verdict on the last rounds, and each group's rates with their intervals."""
         if not 1 <= window <= MOST_LINES:
             raise DataError(f"expected a window of 1 to {MOST_LINES} rounds, got {window}")
-        round = self.service.live.round
-        if window not in self._fairness or self._fairness[window][0] != round:
-            if len(self._fairness) > 8:
-                self._fairness.clear()
-            self._fairness[window] = (round, self._judged(window))
-        return {**self._fairness[window][1], "alarms": self.service.alarms.on}
+        judged = self._judged(window, self.service.live.round)
+        return {**judged, "alarms": self.service.alarms.on}
 
-    def _judged(self, window: int) -> dict[str, Any]:
+    def _judge(self, window: int, round: int) -> dict[str, Any]:
+        """Judge the last rounds, up to `round`: the answer is the same until there is another."""
         lines = self.last_rounds(window)
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
