@@ -14,6 +14,8 @@ from fairsaoml.serve.wire import PLAIN, is_text, to_line
 
 __all__ = ["Answer", "Deciding"]
 
+CONFLICT = "another row was decided under this id; give every row an id of its own"
+
 
 class Answer(NamedTuple):
     """What is said about one row: a decision, or why there is none."""
@@ -27,6 +29,7 @@ class AskedRow(NamedTuple):
 
     place: int  # in the request
     id: int | str
+    key: str  # the id as text
     content: str  # without its id
     row: dict[str, Any]
 
@@ -41,50 +44,50 @@ class Deciding:
         """Decide rows by one state, commit them together, and answer each."""
         answers: dict[int, Answer] = {}
         new: dict[str, AskedRow] = {}
-        again: list[tuple[str, AskedRow]] = []  # asked for in this request or before
+        again: list[AskedRow] = []  # asked for in this request or before
         for place, row in enumerate(rows):
             try:
-                key, one = _read(place, row)
+                one = _read(place, row)
             except BadValue as problem:
                 answers[place] = _refused(problem)
                 continue
-            if new.setdefault(key, one) is not one:
-                again.append((key, one))
+            if new.setdefault(one.key, one) is not one:
+                again.append(one)
         known = self.store.by_id("content, answer, round", list(new))
-        again += [(key, new.pop(key)) for key in known]
+        again += [new.pop(key) for key in known]
         if new:
-            self._issue(live, new, answers, now)
-        for key, one in again:
-            if key in known:
-                content, answer, round = known[key]
+            answers |= self._issue(live, list(new.values()), now)
+        for one in again:
+            if one.key in known:
+                content, answer, round = known[one.key]
                 decision, chance = json.loads(answer)
                 said = self._said(one.id, decision, chance, round)
             else:
-                content, said = new[key].content, answers[new[key].place]
-            answers[one.place] = said if content == one.content else _conflict(one.id)
+                first = new[one.key]
+                content, said = first.content, answers[first.place]
+            is_same = content == one.content
+            answers[one.place] = said if is_same else Answer(409, {"id": one.id, "error": CONFLICT})
         return [answers[place] for place in range(len(rows))]
 
-    def _issue(
-        self, live: OnlineLearner, new: dict[str, AskedRow], answers: dict[int, Answer], now: float
-    ) -> None:
-        """Decide new rows, commit them, and set their answers."""
-        items = list(new.items())
-        rows = [one.row for one in new.values()]
+    def _issue(self, live: OnlineLearner, asked: list[AskedRow], now: float) -> dict[int, Answer]:
+        """Decide new rows and commit them; return the answers by place."""
+        answers = {}
+        rows = [one.row for one in asked]
         x = self.reader.quick(rows)
         if x is None:
-            bad = self.reader.bad_rows(rows)
-            answers |= {items[index][1].place: _refused(what) for index, what in bad.items()}
-            items = [item for index, item in enumerate(items) if index not in bad]
-            if not items:
-                return
-            rows = [one.row for _, one in items]
+            for one in asked:
+                if problem := self.reader.bad_value(one.row):
+                    answers[one.place] = _refused(problem)
+            asked = [one for one in asked if one.place not in answers]
+            if not asked:
+                return answers
+            rows = [one.row for one in asked]
             x = self.reader.encode(rows)
         said = decide(live, x, self.reader.groups_seen(rows))
+        groups = self.reader.groups(rows)
         issued = [
-            NewRow(key, one.content, to_line((decision, chance)), live.round, why, groups)
-            for (key, one), decision, chance, why, groups in zip(
-                items, *said, self.reader.groups(rows), strict=True
-            )
+            NewRow(one.key, one.content, to_line((decision, chance)), live.round, why, group)
+            for one, decision, chance, why, group in zip(asked, *said, groups, strict=True)
         ]
         unrecorded = {}
         try:
@@ -92,17 +95,18 @@ class Deciding:
                 self.tasks.issue(issued, now)
         except FullDisk as full:
             unrecorded = {"recorded": False, "error": str(full)}
-        for (_, one), decision, chance in zip(items, said.decision, said.probability, strict=True):
+        for one, decision, chance in zip(asked, said.decision, said.probability, strict=True):
             answer = self._said(one.id, decision, chance, live.round)
             answers[one.place] = Answer(507, answer.content | unrecorded) if unrecorded else answer
+        return answers
 
     def _said(self, id: int | str, decision: int, probability: float, round: int) -> Answer:
         word = self.reader.words[decision]
         return Answer(200, {"id": id, "decision": word, "probability": probability, "round": round})
 
 
-def _read(place: int, row: Any) -> tuple[str, AskedRow]:
-    """Return a row and its id as text.
+def _read(place: int, row: Any) -> AskedRow:
+    """Return a row to decide.
 
     Raises:
         BadValue: it is no row, or holds what no row may hold.
@@ -120,7 +124,7 @@ def _read(place: int, row: Any) -> tuple[str, AskedRow]:
     # Only what looks like a list or an object may be one: quicker than to look at every value.
     if "[" in content or "{" in content[1:]:
         _require_plain(values)
-    return key, AskedRow(place, id, content, values)
+    return AskedRow(place, id, key, content, values)
 
 
 def _require_plain(row: dict[str, Any]) -> None:
@@ -134,8 +138,3 @@ def _require_plain(row: dict[str, Any]) -> None:
 
 def _refused(problem: BadValue) -> Answer:
     return Answer(422, {"column": problem.column, "error": str(problem)})
-
-
-def _conflict(id: int | str) -> Answer:
-    message = "another row was decided under this id; give every row an id of its own"
-    return Answer(409, {"id": id, "error": message})

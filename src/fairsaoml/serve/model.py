@@ -86,6 +86,11 @@ class RunModel(LearnerAttributes):
         return np.array([self.label.negative, self.label.positive])
 
     @property
+    def sensitive_columns(self) -> tuple[str, ...]:
+        """The columns that tell a row's groups."""
+        return tuple(dict.fromkeys(name for role in self.sensitive for name in role.columns))
+
+    @property
     def _learned(self) -> OnlineLearner:
         return self.online
 
@@ -170,7 +175,7 @@ class RunModel(LearnerAttributes):
             table = _with_column(table, self.label.column, y)
         if sensitive_features is not None:
             given = sensitive_columns(sensitive_features)
-            columns = list(dict.fromkeys(name for role in self.sensitive for name in role.columns))
+            columns = self.sensitive_columns
             if not set(columns) <= given.keys() and len(given) == len(columns):
                 given = dict(zip(columns, given.values(), strict=True))  # given without names
             for name, values in given.items():
@@ -180,8 +185,7 @@ class RunModel(LearnerAttributes):
 
     def task(self, table: Any) -> Task:
         """Return labelled rows as a task; rows without a label are left out."""
-        needed = [self.label.column, *(name for role in self.sensitive for name in role.columns)]
-        need(needed, table.column_names, "the rows")
+        need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
         y = self.label.codes(table[self.label.column])
         table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         if not len(y):

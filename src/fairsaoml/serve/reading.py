@@ -42,24 +42,19 @@ class Reader:
         kinds = {column.name: isinstance(column, Numeric) for column in columns}
         self._numeric = frozenset(name for name in self.columns if kinds.get(name, encoder is None))
         self._aware = bool(getattr(model.online.config, "aware", False))
-        protected = [name for role in model.sensitive for name in role.columns]
-        self.attributes = tuple(dict.fromkeys(protected))
+        self.attributes = model.sensitive_columns
         self.words = (model.label.negative, model.label.positive)
 
-    def bad_rows(self, rows: Sequence[Mapping[str, Any]]) -> dict[int, BadValue]:
-        """Return what is wrong, by the row's place."""
-        bad = {}
-        for place, row in enumerate(rows):
-            for name in self.columns:
-                if name not in row:
-                    words = "expected a value, got none; send null where it is not known"
-                elif name in self._numeric and _is_no_number(row[name]):
-                    words = f"expected a number, got {row[name]!r}; mend it, or send null"
-                else:
-                    continue
-                bad[place] = BadValue(name, words)
-                break
-        return bad
+    def bad_value(self, row: Mapping[str, Any]) -> BadValue | None:
+        """Return what is wrong with a row, if something is."""
+        for name in self.columns:
+            if name not in row:
+                words = "expected a value, got none; send null where it is not known"
+                return BadValue(name, words)
+            if name in self._numeric and _is_no_number(row[name]):
+                words = f"expected a number, got {row[name]!r}; mend it, or send null"
+                return BadValue(name, words)
+        return None
 
     def quick(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
         """Return rows as the learner sees them, at once where all of them are plain; else None."""

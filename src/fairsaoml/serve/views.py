@@ -39,21 +39,17 @@ class Views:
         with self._lock:
             return self._connection.execute(sql, values).fetchall()
 
+    def _lines(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        return [json.loads(line) for (line,) in self._query(sql, *values)]
+
     def rounds(self, since: int) -> dict[str, Any]:
         """Return the journal's lines after a round, oldest first, and the last event's number."""
         event = self.last_event()
         query = (
             "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round LIMIT ?"
         )
-        lines = self._query(query, since - self.service.rounds_before, MOST_LINES)
-        return {"rounds": [json.loads(line) for (line,) in lines], "event": event}
-
-    def last_rounds(self, count: int) -> list[dict[str, Any]]:
-        """Return the last lines of the journal, oldest first."""
-        lines = self._query(
-            "SELECT record FROM tasks WHERE record IS NOT NULL ORDER BY number DESC LIMIT ?", count
-        )
-        return [json.loads(line) for (line,) in reversed(lines)]
+        lines = self._lines(query, since - self.service.rounds_before, MOST_LINES)
+        return {"rounds": lines, "event": event}
 
     def fairness(self, window: int = WINDOW) -> dict[str, Any]:
         """Return the verdict on the last rounds, and each group's rates with their intervals."""
@@ -64,7 +60,8 @@ class Views:
 
     def _judge(self, window: int, round: int) -> dict[str, Any]:
         """Judge the last rounds, up to `round`: the answer is the same until there is another."""
-        lines = self.last_rounds(window)
+        query = "SELECT record FROM tasks WHERE record IS NOT NULL ORDER BY number DESC LIMIT ?"
+        lines = self._lines(query, window)[::-1]
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
         groups: dict[str, Any] = {}
@@ -168,7 +165,7 @@ class Views:
     def alarms(self) -> list[dict[str, Any]]:
         """Return the last alarms, newest first."""
         query = "SELECT content FROM events WHERE kind = 'alarm' ORDER BY number DESC LIMIT 50"
-        return [json.loads(content) for (content,) in self._query(query)]
+        return self._lines(query)
 
     def close(self) -> None:
         """Close the connection."""
