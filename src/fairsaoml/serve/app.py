@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -66,10 +66,10 @@ class App:
         loop = asyncio.get_running_loop()
         self.service.on_event = partial(loop.call_soon_threadsafe, self._wake)
         loop.run_in_executor(self.learner, self.service.warm_up)
-        tasks = [loop.create_task(self._learn()), loop.create_task(self._tick())]
+        work = loop.create_task(self._work())
         yield
         self.end()
-        await asyncio.gather(*tasks)
+        await work
         self.writer.shutdown()
         self.learner.shutdown()
         self.views.close()
@@ -84,32 +84,20 @@ class App:
         before, self.happened = self.happened, asyncio.Event()
         before.set()
 
-    async def _learn(self) -> None:
-        """Learn every closed task, beside deciding, until the service ends."""
+    async def _work(self) -> None:
+        """Close what is due and learn closed tasks, beside deciding, until the service ends."""
         loop = asyncio.get_running_loop()
         while not self.ending:
-            happened = self.happened
-            try:
-                while not self.ending and await loop.run_in_executor(
-                    self.learner, self.service.learn_next
-                ):
-                    self.problem = ""
-            except Exception as problem:  # deciding goes on with what was learned so far
-                self.problem = str(problem)
-                await asyncio.sleep(TICK_SECONDS)
-            await happened.wait()
-
-    async def _tick(self) -> None:
-        """Close what is due, though nobody calls."""
-        loop = asyncio.get_running_loop()
-        while not self.ending:
+            happened, learned = self.happened, False
             try:
                 await loop.run_in_executor(self.writer, self.service.tick)
-                if self.problem:
-                    self._wake()  # try again
-            except FullDisk as problem:
+                learned = await loop.run_in_executor(self.learner, self.service.learn_next)
+                self.problem = ""
+            except Exception as problem:  # deciding goes on with what was learned so far
                 self.problem = str(problem)
-            await asyncio.sleep(TICK_SECONDS)
+            if not learned:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(happened.wait(), TICK_SECONDS)
 
 
 def _cors(origin: str) -> Middleware:

@@ -135,9 +135,9 @@ class DelayedLabels:
             max_rows=max_rows,
             retain_seconds=retain_seconds,
         )
-        self._clock, self._on_close = clock, on_close
+        self._on_close = on_close
         self._store = Store(None if journal is None else Path(journal))
-        self._tasks = Tasks(self._store, self._rules)
+        self._tasks = Tasks(self._store, self._rules, clock)
         self._scored = self._done = 0  # tasks; done when they are learned too
         self._learned: int | None = 0  # rounds of this journal; None where nobody knows
         try:
@@ -328,7 +328,7 @@ class DelayedLabels:
 
     def _catch_up(self) -> float:
         """Do what is due by now, learn from the closed tasks, return the time."""
-        now = max(float(self._clock()), self._tasks.at)  # a clock may be set back
+        now = self._tasks.now()
         self._tasks.catch_up(now)
         self._learn()
         return now

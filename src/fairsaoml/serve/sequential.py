@@ -70,6 +70,5 @@ def _blocks(values: np.ndarray, count: int) -> np.ndarray:
     >>> _blocks(np.array([1.0, 0.0, 1.0, 1.0, 0.0]), 2)
     array([0.5       , 0.66666667])
     """
-    ends = np.arange(1, count + 1) * len(values) // count
-    totals = np.diff(np.concatenate([[0.0], np.cumsum(values)])[np.concatenate([[0], ends])])
-    return totals / np.diff(np.concatenate([[0], ends]))
+    edges = np.arange(count + 1) * len(values) // count
+    return np.add.reduceat(values, edges[:-1], dtype=float) / np.diff(edges)

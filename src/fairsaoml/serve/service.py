@@ -62,14 +62,14 @@ class Service:
         webhook: str | None = None,
     ) -> None:
         self.folder = folder / SERVICE
-        self._clock, self._webhook = clock, webhook
+        self._webhook = webhook
         self.on_event: Callable[[], Any] = lambda: None  # something was committed
         self.asked = Asked.of(read_spec(folder))  # before anything is made there
         with ExitStack() as owned:  # given back where something fails
             owned.enter_context(locked(folder))  # neither `learn` nor another service meanwhile
             self.folder.mkdir(exist_ok=True)
             self.store = owned.enter_context(closing(self._open_store()))
-            self.tasks = Tasks(self.store, rules)
+            self.tasks = Tasks(self.store, rules, clock)
             self.reader = Reader(RunModel(folder))
             self.live: OnlineLearner = served_learner(self.reader.model, self.folder / SERVED)
             self.rounds_before = self._rounds_before()
@@ -77,7 +77,6 @@ class Service:
             self._decide_nothing(rows=1)  # compiled
             self._reading = owned.enter_context(closing(self.store.reader()))  # of who learns
             self._owned = owned.pop_all()
-        self.saved_round = self.live.round
         self._tidy_at = 0.0
         self._deciding = Deciding(self.tasks, self.reader)
         self._lock = threading.Lock()  # around the writer's connection
@@ -111,7 +110,7 @@ class Service:
     def decide(self, requests: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[Answer]]:
         """Decide the rows of requests that came together; all are committed together."""
         with self._lock:
-            now = self._now()
+            now = self.tasks.now()
             rows = [row for request in requests for row in request]
             answers = self._deciding.decide(self.live, rows, now)
             if self.tasks.is_due:  # what is due by the time can wait for `tick`
@@ -148,7 +147,7 @@ class Service:
 
     def _write(self, work: Callable[[float], dict[str, Any]]) -> dict[str, Any]:
         with self._lock:
-            now = self._now()
+            now = self.tasks.now()
             self._catch_up(now)  # tasks that close by time do so before a label comes late
             said = work(now)
             self._catch_up(now)
@@ -159,12 +158,12 @@ class Service:
     def tick(self) -> None:
         """Do what is due: close tasks, remove old rows."""
         with self._lock:
-            now = self._now()
+            now = self.tasks.now()
             self._catch_up(now)
             self._listen(now)
             if now >= self._tidy_at:
                 self._tidy_at = now + TIDY_SECONDS
-                self.tasks.forget(now, self.saved_round - self.rounds_before)
+                self.tasks.forget(now, self.live.round - self.rounds_before)
 
     def learn_next(self) -> bool:
         """Learn the next closed task, if there is one; nobody waits for it."""
@@ -194,7 +193,6 @@ class Service:
     def save(self, online: OnlineLearner) -> None:
         """Keep what was learned: a restarted service goes on from here."""
         online.save(self.folder / SERVED)
-        self.saved_round = online.round
 
     def _known_alarms(self) -> Alarms:
         """Return the alarms as they were committed last."""
@@ -208,17 +206,15 @@ class Service:
     ) -> None:
         """Commit a round's line, and what began or ended; then tell the webhook."""
         raised = [{**alarm._asdict(), **when} for alarm in alarms]
-        events = [("round", record)] * (record is not None) + [("alarm", one) for one in raised]
+        events = [("alarm", to_text(one)) for one in raised]
         try:
             with self.store.writing():
                 if record is not None:
+                    events.insert(0, ("round", to_text(record)))
                     line = [to_text(record), record["task"]]
                     self.store.write("UPDATE tasks SET record = ? WHERE number = ?", line)
                 self.store.set_fact("alarms", self.alarms.state)
-                self.store.write_many(
-                    "INSERT INTO events (kind, content) VALUES (?, ?)",
-                    [(kind, to_text(content)) for kind, content in events],
-                )
+                self.store.write_many("INSERT INTO events (kind, content) VALUES (?, ?)", events)
         except FullDisk:  # the same will come again: so that it counts once
             self.alarms = self._known_alarms()
             raise
@@ -235,9 +231,6 @@ class Service:
         if alarms:
             self._publish(alarms, when)
             self.on_event()
-
-    def _now(self) -> float:
-        return max(float(self._clock()), self.tasks.at)
 
     def _catch_up(self, now: float) -> None:
         rounds = self.store.counts["rounds"]

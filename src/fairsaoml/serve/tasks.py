@@ -98,10 +98,14 @@ class Tasks:
     late, dropped, expired, tasks (closed), rounds (of them with rows).
     """
 
-    def __init__(self, store: Store, rules: TaskRules) -> None:
-        self.store, self.rules = store, rules
+    def __init__(self, store: Store, rules: TaskRules, clock: Callable[[], float]) -> None:
+        self.store, self.rules, self._clock = store, rules, clock
         self.at: float = store.fact("at") or 0.0  # of the last change; it never runs backwards
         self.is_due = False  # something, because of rows that were issued, not of time
+
+    def now(self) -> float:
+        """The time; a clock may be set back, this is not."""
+        return max(float(self._clock()), self.at)
 
     @property
     def oldest(self) -> OpenTask | None:
