@@ -245,7 +245,7 @@ def _in_turns(
 def open_service(folder: Path, rows: int) -> Any:
     """A service with tasks of so many rows, without HTTP."""
     from fairsaoml.serve.service import Service
-    from fairsaoml.serve.task_rules import TaskRules
+    from fairsaoml.serve.tasks import TaskRules
 
     rules = TaskRules(
         task_rows=rows,

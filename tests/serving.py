@@ -21,7 +21,7 @@ from fairsaoml.serve.access import Access
 from fairsaoml.serve.app import App
 from fairsaoml.serve.server import serve
 from fairsaoml.serve.service import Service
-from fairsaoml.serve.task_rules import TaskRules
+from fairsaoml.serve.tasks import TaskRules
 
 COLUMNS = ("age", "job", "sex")
 ODD = "<script>alert(1)</script>"  # a group's name that must stay text

@@ -16,7 +16,7 @@ from fairsaoml.runs.predict import predict_rows
 from fairsaoml.serve import limits
 from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
-from fairsaoml.serve.openapi import document
+from fairsaoml.serve.routes import document
 from fairsaoml.serve.saving import load
 from fairsaoml.serve.service import Service, replay
 from serving import ODD, Process, copy_of, finished_run, journal, people, rules, serving
@@ -156,7 +156,7 @@ def test_labels_are_counted_once_corrected_while_open_and_late_after(folder):
         said = client.get("/v1/decisions/a")[1]
         assert said["label"] == "no"
         assert (said["decision"] == "yes") == (said["probability"] > said["why"]["threshold"])
-        assert set(said["why"]["features"]) <= set(client.app.service.live.online.schema.features)
+        assert set(said["why"]["features"]) <= set(client.app.service.live.schema.features)
 
 
 def test_tasks_may_be_smaller_after_a_restart(folder):
@@ -196,11 +196,11 @@ def test_records_replayed_through_the_library_give_the_same_rounds(folder):
 
 def test_a_round_learned_before_a_kill_and_not_saved_is_learned_again_to_the_same(folder):
     with serving(folder) as client:
-        save = client.app.service.models.save
-        client.app.service.models.save = lambda live: None  # as if killed before
+        save = client.app.service.save
+        client.app.service.save = lambda live: None  # as if killed before
         play(client, 20)
         expected = client.predict({**ROW, "id": "after"})[1][0]
-        client.app.service.models.save = save
+        client.app.service.save = save
     with serving(folder) as client:
         client.learn()
         assert client.predict(ROW)[1][0]["probability"] == expected["probability"]

@@ -20,7 +20,7 @@ import pytest
 from fairsaoml.cli.serve import serve as command
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.serve import limits
-from fairsaoml.serve.new_model import encoder_of, write_new
+from fairsaoml.serve.export import encoder_of, write_new
 from fairsaoml.serve.server import _listen
 from kill_service import kill_often
 from serving import copy_of, finished_run, listening, people, serving

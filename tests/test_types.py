@@ -1,14 +1,16 @@
 """What editors and type checkers know of the public names is true, and current."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tools.stubs import stubs
+from tools.stubs import learner_classes, stubs
 
 import fairsaoml
+from fairsaoml.estimators import river, sklearn
 
 CONFIG = Path(__file__).parent.parent / "pyproject.toml"
 
@@ -27,9 +29,15 @@ TYPED = {
     f"reveal_type({MODEL}.ratio)": '"float"',
     f"reveal_type({MODEL}.groups_)": '"dict[str, tuple[str, ...]]"',
 }
+CLASSES = {
+    f"reveal_type({module.__name__}.{cls.__name__})": cls
+    for module in (river, sklearn)
+    for cls in learner_classes(module)
+}
 HEAD = [
     "import fairsaoml",
     "from fairsaoml import AdaptiveFairClassifier, RunSpec, run",
+    "import fairsaoml.estimators.sklearn",
     "from fairsaoml.estimators import river",
 ]
 
@@ -37,7 +45,7 @@ HEAD = [
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
     """What mypy says of each line of a user's file, all of them checked at once."""
-    lines = [*NAMES, *MISTAKES, *TYPED]
+    lines = [*NAMES, *MISTAKES, *TYPED, *CLASSES]
     script = tmp_path_factory.mktemp("script") / "script.py"
     script.write_text("\n".join([*HEAD, *lines]))
     command = [sys.executable, "-m", "mypy", "--config-file", CONFIG, script]
@@ -76,3 +84,9 @@ def test_the_stub_of_a_class_says_what_its_signature_says():
     for name, parameter in inspect.signature(fairsaoml.AdaptiveFairClassifier).parameters.items():
         assert f"        {name}: " in body
         assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize(("line", "cls"), CLASSES.items())
+def test_a_type_checker_knows_every_parameter_of_every_class(said, line, cls):
+    parameters = said[line].partition("def (*, ")[2].partition(") -> ")[0]
+    assert set(re.findall(r"(\w+): [^=]+ =", parameters)) == {*inspect.signature(cls).parameters}

@@ -1,8 +1,8 @@
 """Write the type stubs of the classes that are made from the registry: `make stubs`.
 
-Editors and type checkers cannot run the registry, so the signatures of its classes are written
-down for them; `fairsaoml/__init__.pyi` lists the scikit-learn classes. A test checks that all of
-it is current.
+Editors and type checkers cannot run the registry, so the settings of its classes are written down
+for them, each once, in `_attributes.pyi`: as dataclasses, from which they know the constructors.
+`fairsaoml/__init__.pyi` lists the scikit-learn classes. A test checks that all of it is current.
 """
 
 import inspect
@@ -10,12 +10,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
 import fairsaoml
+from fairsaoml.core.settings import Settings
 from fairsaoml.estimators import river, sklearn
 from fairsaoml.estimators.classes import RENAMED
 from fairsaoml.learners.registry import BUILTIN, entry
@@ -25,11 +26,17 @@ CLASSES = "from .estimators.sklearn import "  # how lines of `__init__.pyi` begi
 HEADER = """\
 # Written by `make stubs` from the registry of learners; do not edit.
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 """
 # There is no such module when the program runs: a class gets its attributes from its constructor.
 ATTRIBUTES = "_attributes"
+SETTINGS = """\
+Class = TypeVar("Class", bound=type)
+
+@dataclass_transform(eq_default=False, kw_only_default=True)
+def parameters(settings: Class) -> Class: ...
+"""
 
 
 def stubs() -> dict[Path, str]:
@@ -45,7 +52,7 @@ def stubs() -> dict[Path, str]:
 
 def stub_of_attributes() -> str:
     """Return a class for each class of settings, with its own settings as attributes."""
-    written: dict[str, str] = {}
+    written = {Settings.__name__: SETTINGS}  # which has no settings of its own
     for cls in (*learner_classes(sklearn), *learner_classes(river)):
         offered = {field.name for field in cls._parameter_fields.values()}
         for settings in settings_of(cls):
@@ -66,15 +73,17 @@ def settings_of(cls: Any) -> tuple[type, type]:
 
 def attributes(settings: Any, bases: Iterable[type], names: Container[str]) -> str:
     """Return a class with those of the settings that have one of the names."""
-    inherited = ", ".join(base.__name__ for base in bases if is_dataclass(base))
-    lines = [f"class {settings.__name__}({inherited}):".replace("()", "")]
+    with_settings = [base for base in bases if is_dataclass(base) and base is not Settings]
+    inherited = ", ".join(base.__name__ for base in with_settings)
+    lines = ["@parameters", f"class {settings.__name__}({inherited}):".replace("()", "")]
     hints = get_type_hints(settings)
     for field in fields(settings):
         if field.name in names:
             name = RENAMED.get(field.name, field.name)
-            lines += [f"    {name}: {written_type(hints[field.name])}"]
+            default = "" if field.default is MISSING else f" = {field.default!r}"
+            lines += [f"    {name}: {written_type(hints[field.name])}{default}"]
             lines += quoted(field.metadata["meaning"]) if field.metadata else []
-    return "\n".join([*lines, *(["    ..."] if len(lines) == 1 else []), ""])
+    return "\n".join([*lines, ""])
 
 
 def written_type(hint: Any) -> str:
@@ -85,13 +94,11 @@ def written_type(hint: Any) -> str:
 
 def stub_of(module: ModuleType, base: type) -> str:
     """Return the stub of a module of estimators: its base class and a class for each learner."""
-    classes = list(learner_classes(module))
-    used = sorted({one.__name__ for cls in classes for one in settings_of(cls)})
     imports = [
-        f"from fairsaoml.estimators.{ATTRIBUTES} import {', '.join(used)}",
+        f"from fairsaoml.estimators import {ATTRIBUTES} as settings",
         f"from {base.__module__} import {base.__name__} as {base.__name__}",
     ]
-    stubs = [stub_of_class(cls, base.__name__) for cls in classes]
+    stubs = [stub_of_class(cls, base.__name__) for cls in learner_classes(module)]
     return HEADER + "\n".join([*imports, "", *stubs])
 
 
@@ -103,16 +110,24 @@ def learner_classes(module: ModuleType) -> Iterator[Any]:
 
 
 def stub_of_class(cls: Any, base: str) -> str:
-    """Return a class with its docstring, its constructor, and its attributes by inheritance."""
+    """Return a class with its docstring, and its settings by inheritance.
+
+    They come from a class of their own: a constructor that a type checker derives for a class with
+    bases of unknown types, as scikit-learn's are, takes anything. That of the class that most
+    people begin with is written out, to be read.
+    """
     description = cls.__doc__.partition("\n\n    Parameters")[0].rstrip()
-    own, learners = (settings.__name__ for settings in settings_of(cls))
-    lines = [f"class {cls.__name__}({own}, {learners}, {base}):"]
-    lines += [*quoted(inspect.cleandoc(description)), "", "    def __init__(self, *,"]
-    for name, parameter in inspect.signature(cls).parameters.items():
-        lines.append(
-            f"        {name}: {written_type(parameter.annotation)} = {parameter.default!r},"
-        )
-    return "\n".join([*lines, "    ) -> None: ...", ""])
+    both = ", ".join(f"settings.{settings.__name__}" for settings in settings_of(cls))
+    name = f"_{cls.__name__.removesuffix('Classifier')}"
+    lines = ["@settings.parameters", f"class {name}({both}): ...", ""]
+    lines += [f"class {cls.__name__}({name}, {base}):", *quoted(inspect.cleandoc(description))]
+    if cls is fairsaoml.AdaptiveFairClassifier:
+        lines += ["", "    def __init__(self, *,"]
+        for key, parameter in inspect.signature(cls).parameters.items():
+            kind = written_type(parameter.annotation)
+            lines.append(f"        {key}: {kind} = {parameter.default!r},")
+        lines.append("    ) -> None: ...")
+    return "\n".join([*lines, ""])
 
 
 def quoted(text: str) -> list[str]:

@@ -49,7 +49,7 @@ def serve(
                 f"expected {needed} to serve, found none; pip install 'fairsaoml[serve]'"
             )
     from fairsaoml.serve.server import serve as start
-    from fairsaoml.serve.task_rules import TaskRules
+    from fairsaoml.serve.tasks import TaskRules
 
     if demo == (folder is not None):
         raise ConfigError("expected a run's folder or --demo, got both or neither")
@@ -73,7 +73,7 @@ def serve(
         return
     assert folder is not None
     if schema is not None:
-        from fairsaoml.serve.new_model import write_new
+        from fairsaoml.serve.export import write_new
 
         if not (folder / "spec.json").exists():  # else it was begun before
             write_new(folder, schema, task_rows=rows)

@@ -109,14 +109,10 @@ class Adapter(Parameters, Saveable):
             if getattr(self, name, needed) != needed:
                 raise ConfigError(f"{name} must be {needed} to save a run; got another")
         negative, positive = canonical(pa.array(list(classes))).to_pylist()
+        center, scale, _ = self._scaling
         columns = tuple(
-            Numeric(name=name, center=float(center), scale=float(scale))
-            for name, center, scale in zip(
-                features,
-                self._scaling.center,
-                self._scaling.scale,
-                strict=True,
-            )
+            Numeric(name=name, center=float(middle), scale=float(spread))
+            for name, middle, spread in zip(features, center, scale, strict=True)
         )
         encoder = Encoder(
             columns=columns,
@@ -130,21 +126,17 @@ class Adapter(Parameters, Saveable):
         """Return the labels, the positive one last, and the features."""
 
     def _saved(self) -> Saved:
-        online = None if self._online is None else self._online._saved()
+        online = Saved(0, (), {}) if self._online is None else self._online._saved()
         arrays, facts = self._library_saved()
         return Saved(
-            round=0 if online is None else online.round,
-            arrays={
-                "online": () if online is None else online.arrays,
-                "scaling": self._scaling,
-                **arrays,
-            },
+            round=online.round,
+            arrays={"online": online.arrays, "scaling": self._scaling, **arrays},
             manifest={
                 "learner": self._learner,
                 "parameters": self._parameters(),
                 "groups": self._groups.to_json(),
                 **facts,
-                "online": None if online is None else online.manifest,
+                "online": online.manifest or None,
             },
         )
 

@@ -60,10 +60,8 @@ class Parameters:
     def _config(self) -> LearnerConfig:
         """Return the learner's settings, checked."""
         config = registry.entry(self._learner).config
-        names = [field.name for field in fields(config)]
-        return config.from_dict(
-            {name: plain(getattr(self, RENAMED.get(name, name))) for name in names}
-        )
+        names = {field.name: RENAMED.get(field.name, field.name) for field in fields(config)}
+        return config.from_dict({name: plain(getattr(self, key)) for name, key in names.items()})
 
     def _checked(self, name: str) -> Any:
         """Return a parameter of the adapter, or raise ConfigError where its rule does not hold."""

@@ -158,21 +158,21 @@ def _column(values: Any) -> Any:
 def _known_by_column(known: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return each column's known levels; a plain list belongs to the only column."""
     if known is None:
-        return dict.fromkeys(names, ())
-    if isinstance(known, Mapping):
-        unknown = [name for name in known if name not in names]
-        if unknown:
+        known = {}
+    elif not isinstance(known, Mapping):
+        if len(names) > 1:
             raise DataError(
-                f"expected known_groups of {', '.join(names)}, got {unknown[0]!r}; "
-                "name the columns of sensitive_features"
+                f"expected known_groups by column, got one list for {', '.join(names)}; "
+                "give {column: [groups]}"
             )
-        return {name: known.get(name, ()) for name in names}
-    if len(names) > 1:
+        known = {names[0]: known}
+    unknown = [name for name in known if name not in names]
+    if unknown:
         raise DataError(
-            f"expected known_groups by column, got one list for {', '.join(names)}; "
-            "give {column: [groups]}"
+            f"expected known_groups of {', '.join(names)}, got {unknown[0]!r}; "
+            "name the columns of sensitive_features"
         )
-    return {names[0]: known}
+    return {name: known.get(name, ()) for name in names}
 
 
 def _fit(name: str, column: Any, known: Sequence[Any]) -> Sensitive:

@@ -27,22 +27,11 @@ from scipy.special import expit
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
+from fairsaoml.estimators import river_rows
 from fairsaoml.estimators.adapter import Adapter, SharedSettings
 from fairsaoml.estimators.classes import ANYTHING
 from fairsaoml.estimators.coding import Scaling, sensitive_table
-from fairsaoml.estimators.river_rows import (
-    Rows,
-    add,
-    columns_of,
-    features_of,
-    frame_of,
-    groups_by_column,
-    matrix,
-    restored_rows,
-    saved_rows,
-    value_or_none,
-    values_of,
-)
+from fairsaoml.estimators.river_rows import Rows, value_or_none
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
 from fairsaoml.streams.table.sensitive import UNNAMED
@@ -130,9 +119,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             task's.
 
         """
-        names, values = features_of(x, self._keys())
-        groups = self._groups_of(x, sensitive_features)
-        self._take(names, [values], [value_or_none(y)], tuple(groups), [tuple(groups.values())])
+        rows = self._row(x, sensitive_features)
+        self._take(rows._replace(y=[value_or_none(y)]))
 
     @one_at_a_time
     def learn_many(self, X: Any, y: Any, *, sensitive_features: Any = None) -> None:
@@ -153,39 +141,26 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             As `learn_one`, and where the lengths differ.
 
         """
-        names, values, columns = columns_of(X, self._keys())
-        if sensitive_features is not None:
-            self._require_one_way(columns)
-            table = sensitive_table(sensitive_features)
-            columns = {name: table[name].to_pylist() for name in table.column_names}
-        labels = [value_or_none(label) for label in values_of(y)]
-        groups = list(zip(*columns.values(), strict=True)) or [()] * len(labels)
-        if not len(values) == len(labels) == len(groups):
+        rows = self._rows(X, sensitive_features)
+        labels = [value_or_none(label) for label in river_rows.values_of(y)]
+        if not len(rows.x) == len(labels) == len(rows.groups):
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
-                f"{[len(values), len(labels), len(groups)]}"
+                f"{[len(rows.x), len(labels), len(rows.groups)]}"
             )
-        self._take(names, values, labels, tuple(columns), groups)
+        self._take(rows._replace(y=labels))
 
-    def _take(
-        self,
-        names: tuple,
-        x: Sequence[list[float]],
-        y: Sequence[Label],
-        sensitive: tuple,
-        groups: Sequence[tuple],
-    ) -> None:
+    def _take(self, rows: Rows) -> None:
         """Keep rows until a task is full, and learn from it then."""
-        for label in dict.fromkeys(y):
+        for label in dict.fromkeys(rows.y):
             self._add_label(label)
         taken = 0
-        while taken < len(y):
-            waiting = sum(len(rows.y) for rows in self._waiting)
+        while taken < len(rows.y):
+            waiting = sum(len(some.y) for some in self._waiting)
             until = taken + self._checked("task_size") - waiting
-            some = slice(taken, until)
-            add(self._waiting, Rows(names, sensitive, [*x[some]], [*y[some]], [*groups[some]]))
+            river_rows.add(self._waiting, rows.part(taken, until))
             taken = until
-            if taken <= len(y):
+            if taken <= len(rows.y):
                 self._learn()
 
     def _learn(self) -> None:
@@ -270,7 +245,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_frame(self._shares(self._rows(X)), like=frame_of(X))
+        return to_native_frame(self._shares(self._rows(X)), like=river_rows.frame_of(X))
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels decided, as a series of the same library as X.
@@ -281,16 +256,23 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_series(self._decided(self._rows(X)), name=None, like=frame_of(X))
+        return to_native_series(
+            self._decided(self._rows(X)), name=None, like=river_rows.frame_of(X)
+        )
 
     def _row(self, x: Mapping, sensitive_features: Any = None, **others: Any) -> Rows:
-        names, values = features_of(x, self._keys())
+        names, values = river_rows.features_of(x, self._keys())
         groups = self._groups_of(x, sensitive_features)
         return Rows(names, tuple(groups), [values], [], [tuple(groups.values())])
 
-    def _rows(self, X: Any) -> Rows:
-        names, values, columns = columns_of(X, self._keys())
-        return Rows(names, tuple(columns), values, [], list(zip(*columns.values(), strict=True)))
+    def _rows(self, X: Any, sensitive_features: Any = None) -> Rows:
+        names, values, columns = river_rows.columns_of(X, self._keys())
+        if sensitive_features is not None:
+            self._require_one_way(columns)
+            table = sensitive_table(sensitive_features)
+            columns = {name: table[name].to_pylist() for name in table.column_names}
+        groups = list(zip(*columns.values(), strict=True)) or [()] * len(values)
+        return Rows(names, tuple(columns), values, [], groups)
 
     def _positive(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's probability of the positive label, and which are decided positive."""
@@ -359,10 +341,10 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     def _table(self, collected: Sequence[Rows]) -> Any:
         """Return the groups of rows, by column; None where nothing is sensitive."""
         known = [column.column for column in self._groups.columns]
-        return sensitive_table(groups_by_column(collected, known) or None)
+        return sensitive_table(river_rows.groups_by_column(collected, known) or None)
 
     def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:
-        return matrix(rows, self._slots, len(self._scaling.center))
+        return river_rows.matrix(rows, self._slots, len(self._scaling.center))
 
     # Saving
 
@@ -376,18 +358,24 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                     f"expected feature names that are text or whole numbers, got {name!r}; "
                     "other names cannot be saved"
                 )
-        arrays, waiting = saved_rows(self._waiting)
-        return {"waiting": arrays}, {
+        # The rows' numbers are arrays, as JSON has no NaN.
+        return {"waiting": [np.array(rows.x, np.float64) for rows in self._waiting]}, {
             "labels": self._labels,
             "features": list(self._slots),
-            "waiting": waiting,
+            "waiting": [rows._replace(x=[])._asdict() for rows in self._waiting],
         }
 
     def _restore_library(self, saved: Saved) -> None:
         manifest = saved.manifest
         self._labels = manifest["labels"]
         self._slots = {name: place for place, name in enumerate(manifest["features"])}
-        arrays = [
-            saved.arrays[f"['waiting'][{place}]"] for place in range(len(manifest["waiting"]))
+        self._waiting = [
+            Rows(
+                names=tuple(rows["names"]),
+                sensitive=tuple(rows["sensitive"]),
+                x=saved.arrays[f"['waiting'][{place}]"].tolist(),
+                y=rows["y"],
+                groups=[*map(tuple, rows["groups"])],
+            )
+            for place, rows in enumerate(manifest["waiting"])
         ]
-        self._waiting = restored_rows(arrays, manifest["waiting"])

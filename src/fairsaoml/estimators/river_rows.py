@@ -16,8 +16,6 @@ __all__ = [
     "frame_of",
     "groups_by_column",
     "matrix",
-    "restored_rows",
-    "saved_rows",
     "value_or_none",
     "values_of",
 ]
@@ -31,6 +29,12 @@ class Rows(NamedTuple):
     x: list[list[float]]  # NaN where there is no value
     y: list[Any]
     groups: list[tuple]
+
+    def part(self, first: int, last: int) -> "Rows":
+        """Return some of the rows, one after another."""
+        return self._replace(
+            x=self.x[first:last], y=self.y[first:last], groups=self.groups[first:last]
+        )
 
 
 def add(waiting: list[Rows], rows: Rows) -> None:
@@ -53,26 +57,6 @@ def groups_by_column(collected: Sequence[Rows], known: Sequence[str]) -> dict[st
         for name, values in columns.items():
             values.extend(given.get(name, [None] * len(rows.x)))
     return columns
-
-
-def saved_rows(waiting: Sequence[Rows]) -> tuple[list[np.ndarray], list[dict[str, Any]]]:
-    """Return the rows' numbers as arrays, as JSON has no NaN, and the rest as plain JSON."""
-    arrays = [np.array(rows.x, np.float64) for rows in waiting]
-    return arrays, [rows._replace(x=[])._asdict() for rows in waiting]
-
-
-def restored_rows(arrays: Sequence[np.ndarray], rest: Sequence[Mapping[str, Any]]) -> list[Rows]:
-    """Return the rows that `saved_rows` took apart."""
-    return [
-        Rows(
-            names=tuple(rows["names"]),
-            sensitive=tuple(rows["sensitive"]),
-            x=x.tolist(),
-            y=rows["y"],
-            groups=[*map(tuple, rows["groups"])],
-        )
-        for x, rows in zip(arrays, rest, strict=True)
-    ]
 
 
 def features_of(x: Mapping, sensitive: Sequence) -> tuple[tuple, list[float]]:

@@ -2,269 +2,77 @@
 from collections.abc import Collection
 from typing import Any
 
-from fairsaoml.estimators._attributes import (
-    AODConfig,
-    CBCEConfig,
-    ClassifierSettings,
-    DecoupledConfig,
-    FairAOGDConfig,
-    FairFMLConfig,
-    FairGLCConfig,
-    FairSAOMLConfig,
-    MaskFTMLConfig,
-)
+from fairsaoml.estimators import _attributes as settings
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier as OnlineClassifier
 
-class DecoupledFairSAOMLClassifier(ClassifierSettings, DecoupledConfig, OnlineClassifier):
+@settings.parameters
+class _DecoupledFairSAOML(settings.ClassifierSettings, settings.DecoupledConfig): ...
+
+class DecoupledFairSAOMLClassifier(_DecoupledFairSAOML, OnlineClassifier):
     """Heads that learn label and group, and a few multipliers that make the decision fair.
 
     The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        constraints: str = "eo",
-        decision: str | float = "accuracy",
-        ratio: float = 0.9,
-        aware: bool = False,
-    ) -> None: ...
+@settings.parameters
+class _FairSAOML(settings.ClassifierSettings, settings.FairSAOMLConfig): ...
 
-class FairSAOMLClassifier(ClassifierSettings, FairSAOMLConfig, OnlineClassifier):
+class FairSAOMLClassifier(_FairSAOML, OnlineClassifier):
     """The paper's learner: experts adapt from a primal-dual meta pair when they wake.
 
     The learner 'fairsaoml': Zhao, Mi, Wu, Jiang, Khan, Chen: KDD 2022."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "dp",
-        tolerance: float = 0.02,
-        gap_score: str = "probability",
-        decision: str | float = "accuracy",
-        gap: str = "deployed",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        base: int = 2,
-        horizon: int | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 1000,
-        query: int = 100,
-        inner_steps: int = 1,
-        inner_primal_step: float = 0.1,
-        inner_dual_step: float = 0.1,
-        meta_primal_step: float = 0.1,
-        meta_dual_step: float = 0.1,
-        dual_damping: float = 0.001,
-        steps: str = "scaled",
-        meta_gradient: str = "exact",
-        gradient_bound: float | None = 10.0,
-        initial_primal: str = "model",
-        initial_dual: float = 0.0,
-        inner_dual: str = "clipped",
-        meta_start: str = "current",
-        cover: str = "agc",
-        combiner: str = "ada-normal-hedge",
-        credit: str = "inherit",
-        credit_rows: str = "query",
-        credit_dual: str = "meta",
-        credit_bound: float | None = 1.0,
-    ) -> None: ...
+@settings.parameters
+class _MaskFTML(settings.ClassifierSettings, settings.MaskFTMLConfig): ...
 
-class MaskFTMLClassifier(ClassifierSettings, MaskFTMLConfig, OnlineClassifier):
+class MaskFTMLClassifier(_MaskFTML, OnlineClassifier):
     """Follows the meta leader of the tasks seen; no fairness.
 
     The learner 'mask-ftml': Finn, Rajeswaran, Kakade, Levine: ICML 2019."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "none",
-        tolerance: float = 0.02,
-        gap_score: str = "probability",
-        decision: str | float = "accuracy",
-        gap: str = "deployed",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 400,
-        tasks_kept: int = 32,
-        query: int = 100,
-        inner_steps: int = 1,
-        inner_primal_step: float = 0.1,
-        meta_primal_step: float = 0.3,
-        meta_gradient: str = "first-order",
-    ) -> None: ...
+@settings.parameters
+class _FairFML(settings.ClassifierSettings, settings.FairFMLConfig): ...
 
-class FairFMLClassifier(ClassifierSettings, FairFMLConfig, OnlineClassifier):
+class FairFMLClassifier(_FairFML, OnlineClassifier):
     """Follows the fair meta leader: a primal-dual pair at both levels.
 
     The learner 'fair-fml': Zhao, Chen, Thuraisingham: KDD 2021."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "dp",
-        tolerance: float = 0.02,
-        gap_score: str = "probability",
-        decision: str | float = "accuracy",
-        gap: str = "deployed",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 400,
-        tasks_kept: int = 32,
-        query: int = 100,
-        inner_steps: int = 1,
-        inner_primal_step: float = 0.1,
-        meta_primal_step: float = 0.3,
-        meta_gradient: str = "first-order",
-        inner_dual_step: float = 0.1,
-        meta_dual_step: float = 0.1,
-        dual_damping: float = 0.001,
-        initial_dual: float = 0.0,
-    ) -> None: ...
+@settings.parameters
+class _FairAOGD(settings.ClassifierSettings, settings.FairAOGDConfig): ...
 
-class FairAOGDClassifier(ClassifierSettings, FairAOGDConfig, OnlineClassifier):
+class FairAOGDClassifier(_FairAOGD, OnlineClassifier):
     """One primal-dual pair on the present task, steps falling with time.
 
     The learner 'fair-aogd': Jenatton, Huang, Archambeau: ICML 2016."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "dp",
-        tolerance: float = 0.02,
-        gap_score: str = "probability",
-        decision: str | float = "accuracy",
-        gap: str = "deployed",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 1000,
-        domain_bound: float = 0.17,
-        gradient_bound: float = 0.12,
-        decay: float = 0.6666666666666666,
-    ) -> None: ...
+@settings.parameters
+class _FairGLC(settings.ClassifierSettings, settings.FairGLCConfig): ...
 
-class FairGLCClassifier(ClassifierSettings, FairGLCConfig, OnlineClassifier):
+class FairGLCClassifier(_FairGLC, OnlineClassifier):
     """One pair on the present task, the price of a violation in closed form.
 
     The learner 'fair-glc': Yuan, Lamperski: NeurIPS 2018."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "dp",
-        tolerance: float = 0.02,
-        gap_score: str = "probability",
-        decision: str | float = "accuracy",
-        gap: str = "deployed",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 1000,
-        convexity: float = 0.3,
-        gradient_bound: float = 0.3,
-    ) -> None: ...
+@settings.parameters
+class _AOD(settings.ClassifierSettings, settings.AODConfig): ...
 
-class AODClassifier(ClassifierSettings, AODConfig, OnlineClassifier):
+class AODClassifier(_AOD, OnlineClassifier):
     """Experts on a dense geometric cover, averaged by AdaNormalHedge; no fairness.
 
     The learner 'aod': Zhang, Lu, Yang: AISTATS 2020."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "none",
-        tolerance: float = 0.02,
-        gap_score: str = "probability",
-        decision: str | float = "accuracy",
-        gap: str = "deployed",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        base: int = 2,
-        horizon: int | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 1000,
-        scale: float = 0.5,
-    ) -> None: ...
+@settings.parameters
+class _CBCE(settings.ClassifierSettings, settings.CBCEConfig): ...
 
-class CBCEClassifier(ClassifierSettings, CBCEConfig, OnlineClassifier):
+class CBCEClassifier(_CBCE, OnlineClassifier):
     """Experts on a geometric cover, averaged by coin betting; no fairness.
 
     The learner 'cbce': Jun, Orabona, Wright, Willett: AISTATS 2017."""
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        model: str = "mlp",
-        hidden: tuple[int, ...] = (40, 40),
-        constraints: str = "none",
-        tolerance: float = 0.02,
-        gap_score: str = "probability",
-        decision: str | float = "accuracy",
-        gap: str = "deployed",
-        prior_discount: float = 0.7,
-        radius: float | None = None,
-        meta_iterations: int = 20,
-        support: int = 100,
-        capacity: int = 1000,
-        horizon: int | None = None,
-        scale: float = 0.5,
-        start: str = "fresh",
-    ) -> None: ...
+@settings.parameters
+class _AdaptiveFair(settings.ClassifierSettings, settings.DecoupledConfig): ...
 
-class AdaptiveFairClassifier(ClassifierSettings, DecoupledConfig, OnlineClassifier):
+class AdaptiveFairClassifier(_AdaptiveFair, OnlineClassifier):
     """The default learner. Heads that learn label and group, and a few multipliers that make the
     decision fair.
 

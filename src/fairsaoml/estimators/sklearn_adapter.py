@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from fairsaoml.core.intervals import level_count
 from fairsaoml.core.settings import integer, optional, setting
-from fairsaoml.core.types import RoundInfo, Task
+from fairsaoml.core.types import Task
 from fairsaoml.estimators.adapter import Adapter, SharedSettings
 from fairsaoml.estimators.classes import ANYTHING
 from fairsaoml.estimators.coding import Scaling, sensitive_table
-from fairsaoml.serve.online import OnlineLearner, one_at_a_time
+from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
 
 __all__ = ["OnlineClassifier"]
@@ -48,7 +48,7 @@ class ClassifierSettings(SharedSettings):
     )
 
 
-class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
+class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimator):
     """Base of the scikit-learn classifiers, and of one of your own.
 
     `class MyClassifier(OnlineClassifier, learner="my-learner")` is all that a registered learner
@@ -99,7 +99,8 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         X, y = self._checked_rows(X, y, reset=True)
         _require_binary(y)
         table = self._checked_groups(X, sensitive_features)
-        tasks = max(1, round(len(y) / self._rows_of_a_task(len(y))))
+        size = self._checked("task_size") or min(max(len(y) // TASKS, FEWEST_ROWS), MOST_ROWS)
+        tasks = max(1, round(len(y) / size))
         parts = np.array_split(np.arange(len(y)), tasks)
         self._begin(X[parts[0]], _two(unique_labels(y)), table, horizon=tasks)
         return self._learn(X, y, table, parts)
@@ -178,31 +179,6 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         return self.classes_[decided.astype(int)]
 
     @property
-    def n_rounds_(self) -> int:
-        """Number of rounds learned from."""
-        return self._learned.round
-
-    @property
-    def groups_(self) -> dict[str, tuple[str, ...]]:
-        """The known groups of each sensitive column, as text."""
-        return dict(self._learned.schema.attributes)
-
-    @property
-    def constraints_(self) -> tuple[str, ...]:
-        """Names of the constraints, such as 'dp[sex=m]'; `dual_` is in their order."""
-        return self._learned.constraints
-
-    @property
-    def dual_(self) -> np.ndarray:
-        """The price on each constraint's violation; 0 where it costs nothing."""
-        return np.asarray(self._info.dual)
-
-    @property
-    def weights_(self) -> np.ndarray:
-        """Weights of the experts that were present in the last round."""
-        return np.asarray(self._info.weights)[np.asarray(self._info.present)]
-
-    @property
     def notes_(self) -> tuple[str, ...]:
         """Warnings about the last round, in words."""
         return self._learned.notes
@@ -240,9 +216,6 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
             self._learned.learn(Task(x=x, y=positive[rows], group=codes[rows]))
         return self
 
-    def _rows_of_a_task(self, rows: int) -> int:
-        return self._checked("task_size") or min(max(rows // TASKS, FEWEST_ROWS), MOST_ROWS)
-
     def _settings(self, tasks: int | None) -> dict[str, Any]:
         """Return the learner's settings; `fit` knows how many tasks there are (D16)."""
         settings = self._config().to_dict()
@@ -265,13 +238,6 @@ class OnlineClassifier(Adapter, ClassifierMixin, BaseEstimator):
         if self._online is None:
             raise AttributeError(f"{type(self).__name__!r} has not learned from a row yet")
         return self._online
-
-    @property
-    def _info(self) -> RoundInfo:
-        """Diagnostics of the last round."""
-        info = self._learned.info
-        assert info is not None  # there is no learner before its first round
-        return info
 
     def _scored(self, X: Any, sensitive_features: Any = None) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self)

@@ -13,11 +13,19 @@ from pathlib import Path
 
 from fairsaoml.core.errors import ConfigError
 
-__all__ = ["SCOPES", "Access", "is_loopback", "read_tokens"]
+__all__ = ["SCOPES", "Access", "Refused", "is_loopback", "read_tokens"]
 
 SCOPES = ("decide", "label", "read")
 VARIABLE = "FAIRSAOML_TOKEN_{}"
 SHORTEST = 16  # letters; shorter ones can be guessed
+
+
+class Refused(Exception):
+    """A request that is not answered: its status and what to say."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Access:
@@ -26,17 +34,17 @@ class Access:
     def __init__(self, tokens: Mapping[str, str]) -> None:
         self._tokens = {scope: token.encode() for scope, token in tokens.items()}
 
-    def refusal(self, scope: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
-        """Return why a request is refused, as status and words, or None."""
+    def require(self, scope: str, headers: Mapping[str, str]) -> None:
+        """Raise Refused for a request that may not do this."""
         if not self._tokens:
-            host = headers.get("host", "").rsplit(":", 1)[0].strip("[]")
-            if is_loopback(host):
-                return None
-            return 403, "expected a request to this machine by its own name; set tokens to serve it"
+            if is_loopback(headers.get("host", "").rsplit(":", 1)[0].strip("[]")):
+                return
+            words = "expected a request to this machine by its own name; set tokens to serve it"
+            raise Refused(403, words)
         kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.encode(), self._tokens[scope]):
-            return None
-        return 401, f"expected the token for `{scope}` as `Authorization: Bearer TOKEN`"
+        token = self._tokens[scope]
+        if kind.lower() != "bearer" or not hmac.compare_digest(given.encode(), token):
+            raise Refused(401, f"expected the token for `{scope}` as `Authorization: Bearer TOKEN`")
 
 
 @lru_cache(maxsize=256)

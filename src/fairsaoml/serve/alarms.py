@@ -5,8 +5,8 @@ neither repeats an alarm nor forgets one.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import permutations
+from collections.abc import Iterator
+from itertools import permutations, product
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.evaluate.verdict import NOTIONS, Asked
-from fairsaoml.serve.sequential import RatioTest
+from fairsaoml.serve.sequential import bet, capital
 
 __all__ = ["Alarm", "Alarms"]
 
@@ -66,13 +66,14 @@ class Alarms:
         self, silent: float, longest_pause: float, waiting: int, about: dict[str, Any]
     ) -> list[Alarm]:
         """Take how long no label has come, and the longest pause there was between labels."""
-        name, is_on = "labels", "labels" in self.on
+        is_on = "labels" in self.on
         limit = max(SILENCE * longest_pause, LEAST_SILENCE)
         if waiting and silent > limit and not is_on:
             message = f"No label has come for {_duration(silent)}; {waiting} decisions wait."
-            return self._settle([Alarm("labels", True, name, message)], about)
+            return self._settle([Alarm("labels", True, "labels", message)], about)
         if is_on and silent <= limit:
-            return self._settle([Alarm("labels", False, name, "Labels are coming again.")], about)
+            message = "Labels are coming again."
+            return self._settle([Alarm("labels", False, "labels", message)], about)
         return []
 
     def _settle(self, alarms: list[Alarm], about: dict[str, Any]) -> list[Alarm]:
@@ -84,49 +85,51 @@ class Alarms:
         return alarms
 
     def _fairness(self, task: Task, decided: np.ndarray) -> Iterator[Alarm]:
+        line = self.asked.ratio
+        rows = {
+            "selection_rate": np.ones(len(task.y), bool),
+            "true_positive_rate": task.y == 1,
+            "false_positive_rate": task.y == 0,
+        }
         for column, (attribute, levels) in enumerate(self.schema.attributes):
-            code = task.group[:, column]
-            for rate in self._rates:
-                rows = _rows_of(rate, task.y)
-                shown = [decided[rows & (code == level)] for level in range(len(levels))]
-                for low, high in permutations(range(len(levels)), 2):
-                    name = f"{rate} {attribute}: {levels[low]} / {levels[high]}"
-                    about = (attribute, rate, levels[low], levels[high])
-                    yield from self._compared(name, about, shown[low], shown[high])
+            codes = task.group[:, column]
+            pairs = permutations(range(len(levels)), 2)
+            for rate, (low, high) in product(self._rates, pairs):
+                name = f"{rate} {attribute}: {levels[low]} / {levels[high]}"
+                shown = [decided[rows[rate] & (codes == level)] for level in (low, high)]
+                lower, higher = (f"{attribute} = {levels[level]}" for level in (low, high))
+                if name not in self.on and self._is_below(name, *shown):
+                    message = (
+                        f"{lower} gets fewer {WORDS[rate]} than {line:.0%} of what {higher} gets."
+                    )
+                    yield Alarm("fairness", True, name, message)
+                elif name in self.on and self._is_back(name, *shown):
+                    message = (
+                        f"{lower} is back: {WORDS[rate]} are at least {line:.0%} of what {higher} "
+                        f"gets, over the last {BACK_ROUNDS} rounds."
+                    )
+                    yield Alarm("fairness", False, name, message)
 
-    def _compared(
-        self, name: str, about: Sequence[str], low: np.ndarray, high: np.ndarray
-    ) -> Iterator[Alarm]:
-        line, tests = self.asked.ratio, self.state["tests"]
-        attribute, rate, lower, higher = about
-        if name not in self.on:
-            test = RatioTest(line, tests.get(name))
-            if test.update(low, high) >= self._enough:
-                tests.pop(name, None)
-                self.state.setdefault("recent", {})[name] = []
-                yield Alarm(
-                    "fairness",
-                    True,
-                    name,
-                    f"{attribute} = {lower} gets fewer {WORDS[rate]} than {line:.0%} of what "
-                    f"{attribute} = {higher} gets.",
-                )
-            else:
-                tests[name] = test.to_json()
-            return
+    def _is_below(self, name: str, low: np.ndarray, high: np.ndarray) -> bool:
+        """Whether there is enough evidence by now that a group is below its line."""
+        tests = self.state["tests"]
+        tests[name] = bet(tests.get(name), self.asked.ratio, low, high)
+        if capital(tests[name]) < self._enough:
+            return False
+        del tests[name]
+        self.state.setdefault("recent", {})[name] = []
+        return True
+
+    def _is_back(self, name: str, low: np.ndarray, high: np.ndarray) -> bool:
+        """Whether a group that was below its line is at or above it over the last rounds."""
         recent = self.state["recent"][name]
         recent.append([int(low.sum()), len(low), int(high.sum()), len(high)])
         del recent[:-BACK_ROUNDS]
         hits, rows, other_hits, other_rows = map(sum, zip(*recent, strict=True))
-        if len(recent) == BACK_ROUNDS and hits * other_rows >= line * other_hits * rows:
-            del self.state["recent"][name]
-            yield Alarm(
-                "fairness",
-                False,
-                name,
-                f"{attribute} = {lower} is back: {WORDS[rate]} are at least {line:.0%} of what "
-                f"{attribute} = {higher} gets, over the last {BACK_ROUNDS} rounds.",
-            )
+        if len(recent) < BACK_ROUNDS or hits * other_rows < self.asked.ratio * other_hits * rows:
+            return False
+        del self.state["recent"][name]
+        return True
 
     def _drift(self, x: np.ndarray) -> Iterator[Alarm]:
         """Compare the means of inputs, ten rounds against the ten before."""
@@ -137,7 +140,9 @@ class Alarms:
             "square": np.sum(x.astype(float) ** 2, 0).tolist(),
         }
         drift = self.state["drift"]
-        drift["now"] = _added(drift.get("now"), now)
+        if "now" in drift:
+            now = {key: np.add(drift["now"][key], now[key]).tolist() for key in now}
+        drift["now"] = now
         if drift["now"]["rounds"] < DRIFT_ROUNDS:
             return
         before, drift["before"] = drift.get("before"), drift.pop("now")
@@ -155,30 +160,19 @@ class Alarms:
             yield Alarm("drift", False, "drift", "Inputs are steady again.")
 
 
-def _rows_of(rate: str, y: np.ndarray) -> np.ndarray:
-    if rate == "true_positive_rate":
-        return y == 1
-    return y == 0 if rate == "false_positive_rate" else np.ones(len(y), bool)
-
-
-def _added(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
-    return other if one is None else {key: _plus(one[key], other[key]) for key in other}
-
-
-def _plus(one: Any, other: Any) -> Any:
-    return np.add(one, other).tolist() if isinstance(one, list) else one + other
-
-
 def _scores(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
     """How far two means are from each other, in standard errors; 0 where nothing varies."""
-    means, errors = [], []
-    for part in (one, other):
-        rows = max(part["rows"], 1)
-        mean = np.asarray(part["sum"]) / rows
-        means.append(mean)
-        errors.append(np.maximum(np.asarray(part["square"]) / rows - mean**2, 0) / rows)
-    error = np.sqrt(errors[0] + errors[1])
-    return np.where(error > 1e-12, (means[1] - means[0]) / np.where(error > 1e-12, error, 1), 0.0)
+    (mean, variance), (other_mean, other_variance) = _mean(one), _mean(other)
+    error = np.sqrt(variance + other_variance)
+    zero = np.zeros_like(error)
+    return np.divide(other_mean - mean, error, out=zero, where=error > 1e-12)
+
+
+def _mean(part: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means of inputs, and the variances of these means."""
+    rows = max(part["rows"], 1)
+    mean = np.asarray(part["sum"]) / rows
+    return mean, np.maximum(np.asarray(part["square"]) / rows - mean**2, 0) / rows
 
 
 def _duration(seconds: float) -> str:
@@ -187,7 +181,6 @@ def _duration(seconds: float) -> str:
     >>> _duration(90), _duration(5400), _duration(200000)
     ('90 seconds', '90 minutes', '56 hours')
     """
-    for unit, size in (("seconds", 1), ("minutes", 60), ("hours", 3600)):
-        if seconds < 120 * size or unit == "hours":
-            return f"{seconds / size:.0f} {unit}"
-    return ""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

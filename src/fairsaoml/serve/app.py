@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from starlette.middleware import Middleware
@@ -15,9 +16,8 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.serve.access import Access
+from fairsaoml.serve.access import Access, Refused
 from fairsaoml.serve.gather import Gather
-from fairsaoml.serve.limits import TooMuch
 from fairsaoml.serve.metrics import Metrics
 from fairsaoml.serve.routes import ROUTES, Endpoint, said
 from fairsaoml.serve.service import Service
@@ -64,52 +64,40 @@ class App:
     @asynccontextmanager
     async def _lifespan(self, _: Any) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
-
-        def happened() -> None:
-            loop.call_soon_threadsafe(self._wake)
-
-        self.service.on_event = happened
+        self.service.on_event = partial(loop.call_soon_threadsafe, self._wake)
         loop.run_in_executor(self.learner, self.service.warm_up)
-        tasks = [loop.create_task(self._learn()), loop.create_task(self._tick())]
+        work = loop.create_task(self._work())
         yield
-        self.ending = True
-        self._wake()
-        await asyncio.gather(*tasks)
+        self.end()
+        await work
         self.writer.shutdown()
         self.learner.shutdown()
         self.views.close()
         self.service.close()
 
+    def end(self) -> None:
+        """Let what waits for something to happen end."""
+        self.ending = True
+        self._wake()
+
     def _wake(self) -> None:
         before, self.happened = self.happened, asyncio.Event()
         before.set()
 
-    async def _learn(self) -> None:
-        """Learn every closed task, beside deciding, until the service ends."""
+    async def _work(self) -> None:
+        """Close what is due and learn closed tasks, beside deciding, until the service ends."""
         loop = asyncio.get_running_loop()
         while not self.ending:
-            happened = self.happened
-            try:
-                while not self.ending and await loop.run_in_executor(
-                    self.learner, self.service.learn_next
-                ):
-                    self.problem = ""
-            except Exception as problem:  # deciding goes on with what was learned so far
-                self.problem = str(problem)
-                await asyncio.sleep(TICK_SECONDS)
-            await happened.wait()
-
-    async def _tick(self) -> None:
-        """Close what is due, though nobody calls."""
-        loop = asyncio.get_running_loop()
-        while not self.ending:
+            happened, learned = self.happened, False
             try:
                 await loop.run_in_executor(self.writer, self.service.tick)
-                if self.problem:
-                    self._wake()  # try again
-            except FullDisk as problem:
+                learned = await loop.run_in_executor(self.learner, self.service.learn_next)
+                self.problem = ""
+            except Exception as problem:  # deciding goes on with what was learned so far
                 self.problem = str(problem)
-            await asyncio.sleep(TICK_SECONDS)
+            if not learned:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(happened.wait(), TICK_SECONDS)
 
 
 def _cors(origin: str) -> Middleware:
@@ -136,13 +124,11 @@ class Handler:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        app, scope = self._app, self._endpoint.scope
-        refused = app.access.refusal(scope, request.headers) if scope else None
-        if refused:
-            return said(refused[1], refused[0])
         try:
-            return await self._endpoint.function(app, request)
-        except TooMuch as problem:
+            if self._endpoint.scope:
+                self._app.access.require(self._endpoint.scope, request.headers)
+            return await self._endpoint.function(self._app, request)
+        except Refused as problem:
             return said(str(problem), problem.status)
         except FullDisk as problem:
             return said(str(problem), 507)

@@ -5,13 +5,16 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fairsaoml.serve.live import Live
-from fairsaoml.serve.reading import BadValue, Reader, bad_id
-from fairsaoml.serve.store import FullDisk, Store
+from fairsaoml.serve.live import decide
+from fairsaoml.serve.online import OnlineLearner
+from fairsaoml.serve.reading import BadValue, Reader, id_text
+from fairsaoml.serve.store import FullDisk
 from fairsaoml.serve.tasks import NewRow, Tasks
 from fairsaoml.serve.wire import PLAIN, is_text, to_line
 
 __all__ = ["Answer", "Deciding"]
+
+CONFLICT = "another row was decided under this id; give every row an id of its own"
 
 
 class Answer(NamedTuple):
@@ -26,6 +29,7 @@ class AskedRow(NamedTuple):
 
     place: int  # in the request
     id: int | str
+    key: str  # the id as text
     content: str  # without its id
     row: dict[str, Any]
 
@@ -33,53 +37,57 @@ class AskedRow(NamedTuple):
 class Deciding:
     """Rows in, answers out; the same id and row again, the same answer."""
 
-    def __init__(self, store: Store, tasks: Tasks, reader: Reader) -> None:
-        self.store, self.tasks, self.reader = store, tasks, reader
+    def __init__(self, tasks: Tasks, reader: Reader) -> None:
+        self.store, self.tasks, self.reader = tasks.store, tasks, reader
 
-    def decide(self, live: Live, rows: Sequence[Any], now: float) -> list[Answer]:
+    def decide(self, live: OnlineLearner, rows: Sequence[Any], now: float) -> list[Answer]:
         """Decide rows by one state, commit them together, and answer each."""
         answers: dict[int, Answer] = {}
         new: dict[str, AskedRow] = {}
-        again: list[tuple[str, AskedRow]] = []  # asked for in this request or before
+        again: list[AskedRow] = []  # asked for in this request or before
         for place, row in enumerate(rows):
-            key, one = _read(place, row)
-            if isinstance(one, BadValue):
-                answers[place] = _refused(one)
-            elif new.setdefault(key, one) is not one:
-                again.append((key, one))
+            try:
+                one = _read(place, row)
+            except BadValue as problem:
+                answers[place] = _refused(problem)
+                continue
+            if new.setdefault(one.key, one) is not one:
+                again.append(one)
         known = self.store.by_id("content, answer, round", list(new))
-        again += [(key, new.pop(key)) for key in known]
+        again += [new.pop(key) for key in known]
         if new:
-            self._issue(live, new, answers, now)
-        for key, one in again:
-            if key in known:
-                content, answer, round = known[key]
+            answers |= self._issue(live, list(new.values()), now)
+        for one in again:
+            if one.key in known:
+                content, answer, round = known[one.key]
                 decision, chance = json.loads(answer)
                 said = self._said(one.id, decision, chance, round)
             else:
-                content, said = new[key].content, answers[new[key].place]
-            answers[one.place] = said if content == one.content else _conflict(one.id)
+                first = new[one.key]
+                content, said = first.content, answers[first.place]
+            is_same = content == one.content
+            answers[one.place] = said if is_same else Answer(409, {"id": one.id, "error": CONFLICT})
         return [answers[place] for place in range(len(rows))]
 
-    def _issue(
-        self, live: Live, new: dict[str, AskedRow], answers: dict[int, Answer], now: float
-    ) -> None:
-        """Decide new rows, commit them, and set their answers."""
-        items = list(new.items())
-        seen = self.reader.seen([one.row for _, one in items])
-        if seen is None:
-            bad = self.reader.bad_rows([one.row for _, one in items])
-            answers |= {items[index][1].place: _refused(what) for index, what in bad.items()}
-            items = [item for index, item in enumerate(items) if index not in bad]
-            seen = self.reader.encoded([one.row for _, one in items])
-        if not items:
-            return
-        said = live.decide(*seen)
+    def _issue(self, live: OnlineLearner, asked: list[AskedRow], now: float) -> dict[int, Answer]:
+        """Decide new rows and commit them; return the answers by place."""
+        answers = {}
+        rows = [one.row for one in asked]
+        x = self.reader.quick(rows)
+        if x is None:
+            for one in asked:
+                if problem := self.reader.bad_value(one.row):
+                    answers[one.place] = _refused(problem)
+            asked = [one for one in asked if one.place not in answers]
+            if not asked:
+                return answers
+            rows = [one.row for one in asked]
+            x = self.reader.encode(rows)
+        said = decide(live, x, self.reader.groups_seen(rows))
+        groups = self.reader.groups(rows)
         issued = [
-            NewRow(key, one.content, to_line((decision, chance)), live.round, why, groups)
-            for (key, one), decision, chance, why, groups in zip(
-                items, *said, self.reader.groups([one.row for _, one in items]), strict=True
-            )
+            NewRow(one.key, one.content, to_line((decision, chance)), live.round, why, group)
+            for one, decision, chance, why, group in zip(asked, *said, groups, strict=True)
         ]
         unrecorded = {}
         try:
@@ -87,53 +95,46 @@ class Deciding:
                 self.tasks.issue(issued, now)
         except FullDisk as full:
             unrecorded = {"recorded": False, "error": str(full)}
-        for (_, one), decision, chance in zip(items, said.decision, said.probability, strict=True):
+        for one, decision, chance in zip(asked, said.decision, said.probability, strict=True):
             answer = self._said(one.id, decision, chance, live.round)
             answers[one.place] = Answer(507, answer.content | unrecorded) if unrecorded else answer
+        return answers
 
     def _said(self, id: int | str, decision: int, probability: float, round: int) -> Answer:
         word = self.reader.words[decision]
         return Answer(200, {"id": id, "decision": word, "probability": probability, "round": round})
 
 
-def _read(place: int, row: Any) -> tuple[str, AskedRow | BadValue]:
-    """Return a row with its id as text, or what is wrong with it."""
+def _read(place: int, row: Any) -> AskedRow:
+    """Return a row to decide.
+
+    Raises:
+        BadValue: it is no row, or holds what no row may hold.
+    """
     if type(row) is not dict:
-        return "", BadValue("", "expected an object of column and value")
+        raise BadValue("", "expected an object of column and value")
     values = row.copy()
-    if "id" in values:
-        id = values.pop("id")
-        if problem := bad_id(id):
-            return "", BadValue("id", problem)
-    else:
-        id = secrets.token_hex(8)
+    id = values.pop("id") if "id" in values else secrets.token_hex(8)
+    key = id_text(id)
     try:
         content = to_line(values)
-        # Only what looks like a list or an object may be one: quicker than to look at every value.
-        if ("[" not in content and "{" not in content[1:]) or not (bad := _bad_value(values)):
-            return to_line(id), AskedRow(place, id, content, values)
     except TypeError:
-        bad = _bad_value(row)
-    assert bad is not None
-    return "", bad
+        _require_plain(values)
+        raise
+    # Only what looks like a list or an object may be one: quicker than to look at every value.
+    if "[" in content or "{" in content[1:]:
+        _require_plain(values)
+    return AskedRow(place, id, key, content, values)
 
 
-def _bad_value(row: dict[str, Any]) -> BadValue | None:
-    """Return what no row may hold, if a row holds it."""
+def _require_plain(row: dict[str, Any]) -> None:
     for name, value in row.items():
         if type(value) not in PLAIN:
             got = "a list or an object" if isinstance(value, list | dict) else "one beyond 64 bits"
-            words = f"expected a number, a word, true, false or null, got {got}"
-            return BadValue(name, words)
+            raise BadValue(name, f"expected a number, a word, true, false or null, got {got}")
         if not (is_text(name) and is_text(value)):
-            return BadValue(name, "expected text, got half a character; mend it")
-    return None
+            raise BadValue(name, "expected text, got half a character; mend it")
 
 
 def _refused(problem: BadValue) -> Answer:
-    return Answer(422, {"column": problem.column, "error": problem.message})
-
-
-def _conflict(id: int | str) -> Answer:
-    message = "another row was decided under this id; give every row an id of its own"
-    return Answer(409, {"id": id, "error": message})
+    return Answer(422, {"column": problem.column, "error": str(problem)})

@@ -19,17 +19,15 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from fairsaoml.core.errors import DataError, RunError
-from fairsaoml.serve.closed import ClosedTask, Id, Layouts, read_closed
-from fairsaoml.serve.rows import Layout, to_rows
+from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.serve.rows import Layout, from_rows, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
-from fairsaoml.serve.task_rules import TaskRules
-from fairsaoml.serve.tasks import NewRow, Tally, Tasks
-from fairsaoml.serve.teaching import last_step, require_learner, teach
+from fairsaoml.serve.tasks import NewRow, Tally, TaskRules, Tasks
 
 __all__ = ["ClosedTask", "DelayedLabels", "Issued", "Tally"]
 
 MOST_ROWS = 100_000  # held, by default
+Id = int | str
 
 
 class Issued(NamedTuple):
@@ -38,6 +36,22 @@ class Issued(NamedTuple):
     ids: list[Id]
     prediction: Any  # as the model gave them
     probability: Any | None  # of a model that has `predict_proba`
+
+
+class ClosedTask(NamedTuple):
+    """A task's labelled rows in the order of issue, each with its prediction as issued."""
+
+    number: int  # 1, 2, 3, ...
+    round: int | None  # None where no label came: nothing was learned
+    ids: list[Id]
+    X: Any
+    y: np.ndarray
+    sensitive_features: Any
+    prediction: np.ndarray
+    probability: np.ndarray | None
+    late: int  # rows of earlier tasks among these
+    unlabelled: int  # predictions of this task without a label when it closed
+    why: str  # complete, time, room, asked
 
 
 class DelayedLabels:
@@ -110,7 +124,7 @@ class DelayedLabels:
         learned: int | None = None,
         retain_seconds: float | None = None,
     ) -> None:
-        require_learner(model)
+        _require_learner(model)
         self.model = model
         self._rules = TaskRules(
             task_rows=task_rows,
@@ -121,9 +135,9 @@ class DelayedLabels:
             max_rows=max_rows,
             retain_seconds=retain_seconds,
         )
-        self._clock, self._on_close = clock, on_close
+        self._on_close = on_close
         self._store = Store(None if journal is None else Path(journal))
-        self._tasks = Tasks(self._store, self._rules)
+        self._tasks = Tasks(self._store, self._rules, clock)
         self._scored = self._done = 0  # tasks; done when they are learned too
         self._learned: int | None = 0  # rounds of this journal; None where nobody knows
         try:
@@ -150,8 +164,10 @@ class DelayedLabels:
         """
         now = self._catch_up()
         layout, x = to_rows(X)
-        groups = None if sensitive_features is None else to_rows(sensitive_features)
-        layouts, first_layouts = [layout, groups and groups[0]], self._layouts()
+        group_layout, groups = None, [None] * len(x)
+        if sensitive_features is not None:
+            group_layout, groups = to_rows(sensitive_features)
+        layouts, first_layouts = [layout, group_layout], self._layouts()
         if first_layouts and layouts != first_layouts:
             raise DataError(
                 f"expected rows and sensitive features as in the first call, {first_layouts}, "
@@ -159,12 +175,11 @@ class DelayedLabels:
             )
         first = self.tally.issued + 1
         names = _listed(range(first, first + len(x)) if ids is None else ids)
-        rows = {len(x), len(names), len(x) if groups is None else len(groups[1])}
-        if len(rows) > 1 or len(x) > self._rules.max_rows:
+        if not len(x) == len(names) == len(groups) or len(x) > self._rules.max_rows:
             raise DataError(
                 f"expected at most max_rows={self._rules.max_rows} rows, an id and sensitive "
                 f"features for each, got {len(x)} rows, {len(names)} ids and sensitive features "
-                f"for {len(groups[1]) if groups else 'none'}; pass one of each per row"
+                f"for {'none' if group_layout is None else len(groups)}; pass one of each per row"
             )
         texts = [to_text(name) for name in names]
         open_rows = {id for id, (state,) in self._store.by_id("state", texts).items() if state < 2}
@@ -179,16 +194,11 @@ class DelayedLabels:
         probability = ask(X) if ask else None
         decided = np.asarray(prediction).tolist()
         chances = [None] * len(x) if probability is None else np.asarray(probability).tolist()
+        answers = zip(decided, chances, strict=True)
         if x:
             new = [
                 NewRow(id=id, content=to_text(row), answer=to_text(answer), groups=to_text(group))
-                for id, row, answer, group in zip(
-                    texts,
-                    x,
-                    zip(decided, chances, strict=True),
-                    groups[1] if groups else [None] * len(x),
-                    strict=True,
-                )
+                for id, row, answer, group in zip(texts, x, answers, groups, strict=True)
             ]
             with self._store.writing():
                 if not first_layouts:
@@ -213,7 +223,7 @@ class DelayedLabels:
         now = self._catch_up()
         single = isinstance(ids, int | str | np.integer)
         names, labels = _listed([ids] if single else ids), np.asarray([y] if single else y).tolist()
-        if len(names) != len(labels) or any(_is_missing(label) for label in labels):
+        if len(names) != len(labels) or any(label is None or label != label for label in labels):
             raise DataError(
                 f"expected a label for each of {len(names)} ids, got {_some(labels)}; leave out "
                 "the ids whose labels are not known yet"
@@ -294,26 +304,31 @@ class DelayedLabels:
 
     def _begin(self, learned: int | None) -> None:
         """Continue from the journal, or begin it."""
-        rounds = getattr(last_step(self.model), "n_rounds_", None)
+        rounds = getattr(_last_step(self.model), "n_rounds_", None)
         begun = self._store.fact("rounds_before")
         if begun is None:
             with self._store.writing():
                 self._store.set_fact("rounds_before", int(rounds or 0))
         else:
             known = learned if rounds is None or learned is not None else rounds - begun
-            removed = self._store.fact("removed") or {"task": 0, "round": 0}
+            removed = self._tasks.removed
             if known is not None and not removed["round"] <= known <= self.tally.rounds:
-                raise _another_model(known, removed["round"], self.tally.rounds)
+                raise RunError(
+                    f"expected a model that has learned {removed['round']} to {self.tally.rounds} "
+                    f"rounds of the journal since it began, got one that has learned {known}; give "
+                    "the model that the journal was begun with, or one saved since its rows were "
+                    "removed"
+                )
             self._learned, self._done = known, removed["task"]
         self._catch_up()
 
-    def _layouts(self) -> Layouts:
-        """The layouts of features and sensitive features, once there have been rows."""
+    def _layouts(self) -> list[Layout | None]:
+        """The layouts of features and sensitive features, if any, once there have been rows."""
         return [plain and Layout.from_json(plain) for plain in self._store.fact("layouts") or []]
 
     def _catch_up(self) -> float:
         """Do what is due by now, learn from the closed tasks, return the time."""
-        now = max(float(self._clock()), self._tasks.at)  # a clock may be set back
+        now = self._tasks.now()
         self._tasks.catch_up(now)
         self._learn()
         return now
@@ -321,7 +336,7 @@ class DelayedLabels:
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._done < self.tally.tasks:
-            task = read_closed(self._tasks, self._done + 1, self._layouts())
+            task = self._closed(self._done + 1)
             if self._on_close and task.number > self._scored:
                 self._on_close(task)
             self._scored = task.number
@@ -334,7 +349,7 @@ class DelayedLabels:
                 if task.round > self._learned:
                     groups = task.sensitive_features
                     also = {} if groups is None else {"sensitive_features": groups}
-                    teach(self.model, task.X, task.y, **also)
+                    _teach(self.model, task.X, task.y, **also)
                     self._learned = task.round
             self._done = task.number
             if self._store.path is None:  # nobody will ask for it again
@@ -342,13 +357,29 @@ class DelayedLabels:
                     self._store.write("DELETE FROM rows WHERE taken_by = ?", [task.number])
                     self._store.write("DELETE FROM tasks WHERE number = ?", [task.number])
 
-
-def _another_model(learned: int, least: int, rounds: int) -> RunError:
-    return RunError(
-        f"expected a model that has learned {least} to {rounds} rounds of the journal since it "
-        f"began, got one that has learned {learned}; give the model that the journal was begun "
-        "with, or one saved since its rows were removed"
-    )
+    def _closed(self, number: int) -> ClosedTask:
+        """Return a closed task, its rows in the layout in which they were given."""
+        rows = self._tasks.taken(number)
+        [(round, late, unlabelled, why)] = self._store.query(
+            "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?", [number]
+        )
+        layout, sensitive = self._layouts()
+        groups = [json.loads(row.groups or "null") for row in rows]
+        decided = [json.loads(row.answer) for row in rows]
+        chances = [chance for _, chance in decided]
+        return ClosedTask(
+            number=number,
+            round=round,
+            ids=[json.loads(row.id) for row in rows],
+            X=from_rows(layout or Layout("numbers"), [json.loads(row.content) for row in rows]),
+            y=np.asarray([json.loads(row.label) for row in rows]),
+            sensitive_features=sensitive and from_rows(sensitive, groups),
+            prediction=np.asarray([prediction for prediction, _ in decided]),
+            probability=np.asarray(chances) if rows and chances[0] is not None else None,
+            late=late,
+            unlabelled=unlabelled,
+            why=why,
+        )
 
 
 def _listed(ids: Any) -> list[Id]:
@@ -360,10 +391,49 @@ def _listed(ids: Any) -> list[Id]:
     return names
 
 
-def _is_missing(label: Any) -> bool:
-    return label is None or label != label
-
-
 def _some(values: Sequence[Any]) -> str:
     """Return a few values for a message."""
     return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+
+
+def _last_step(model: Any) -> Any:
+    """The part of a model that learns: the last step of a pipeline, else the model itself."""
+    return model.steps[-1][1] if _is_pipeline(model) else model
+
+
+def _require_learner(model: Any) -> None:
+    """Refuse a model that cannot predict, cannot learn, or whose preprocessing is not fitted.
+
+    >>> _require_learner("a name")
+    Traceback (most recent call last):
+    fairsaoml.core.errors.ConfigError: expected a model with predict, got str; give one that has it
+    """
+    for part, method in ((model, "predict"), (_last_step(model), "partial_fit")):
+        if not callable(getattr(part, method, None)):
+            raise ConfigError(
+                f"expected a model with {method}, got {type(part).__name__}; give one that has it"
+            )
+    if _is_pipeline(model) and len(model.steps) > 1:
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
+        try:
+            for _, step in model.steps[:-1]:
+                check_is_fitted(step)
+        except (NotFittedError, TypeError):  # TypeError: the word "passthrough", or no estimator
+            if not isinstance(step, str):
+                raise ConfigError(
+                    f"expected a pipeline whose preprocessing is fitted, got {type(step).__name__} "
+                    "as it was made; fit the steps before the last one on past rows first"
+                ) from None
+
+
+def _teach(model: Any, X: Any, y: Any, **also: Any) -> None:
+    """One round of learning; a pipeline's preprocessing stays as it was fitted."""
+    if _is_pipeline(model) and len(model.steps) > 1:
+        X = model[:-1].transform(X)
+    _last_step(model).partial_fit(X, y, **also)
+
+
+def _is_pipeline(model: Any) -> bool:
+    return isinstance(getattr(model, "steps", None), list) and hasattr(model, "__getitem__")

@@ -5,7 +5,6 @@ wants and a label some seconds later, half a second a round. After a third and t
 stream the world changes: the page shows the dip and the recovery within two minutes.
 """
 
-import csv
 import tempfile
 import threading
 import time
@@ -17,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import requests
+from pyarrow.csv import write_csv
 
-from fairsaoml.core.types import Attribute, Task
+from fairsaoml.core.types import Schema, Task
 from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.serve.server import serve
-from fairsaoml.serve.task_rules import TaskRules
+from fairsaoml.serve.tasks import TaskRules
 from fairsaoml.streams.catalog import open_stream
 
 __all__ = ["serve_demo"]
@@ -39,64 +40,54 @@ LABEL = "loan"
 def serve_demo(rules: TaskRules, *, port: int, on_ready: Callable[[str], None]) -> None:
     """Learn a few rounds, serve, and let the world begin; returns when told to stop."""
     stream = open_stream("synthetic", {"rows": ROWS, "tasks": TASKS})
-    tasks = list(stream.tasks(0))
-    names, attribute = stream.schema.features, stream.schema.attributes[0]
+    tasks = [_people(task, stream.schema) for task in stream.tasks(0)]
     with tempfile.TemporaryDirectory() as name:
         folder, table = Path(name) / "demo", Path(name) / "first.csv"
-        known = [
-            item for task in tasks[:LEARNED_BEFORE] for item in _people(task, names, attribute)
-        ]
-        with table.open("w", newline="") as file:
-            writer = csv.DictWriter(file, [*known[0][0], LABEL])
-            writer.writeheader()
-            writer.writerows({**row, LABEL: label} for row, label in known)
-        settings = {"label": LABEL, "sensitive": [attribute.name], "rows": ROWS}
+        known = [person for people in tasks[:LEARNED_BEFORE] for person in people]
+        write_csv(pa.Table.from_pylist(known), table)
+        settings = {
+            "label": LABEL,
+            "sensitive": [attribute for attribute, _ in stream.schema.attributes],
+            "rows": ROWS,
+        }
         run(RunSpec(stream=str(table), stream_settings=settings, seeds=(0,)), folder)
 
         def ready(address: str) -> None:
             on_ready(address)
-            world = threading.Thread(
-                target=_world, args=[address, tasks[LEARNED_BEFORE:], names, attribute], daemon=True
-            )
-            world.start()
+            world = [address, tasks[LEARNED_BEFORE:]]
+            threading.Thread(target=_world, args=world, daemon=True).start()
 
         serve(folder, replace(rules, task_rows=ROWS), port=port, on_ready=ready)
 
 
-def _people(
-    task: Task, names: tuple[str, ...], attribute: Attribute
-) -> list[tuple[dict[str, Any], str]]:
-    """Return a task's rows as a client has them, each with its label."""
-    codes = np.asarray(task.group)[:, 0].tolist()
-    return [
-        (
-            {**dict(zip(names, row, strict=True)), attribute.name: attribute.levels[code]},
-            "repaid" if label else "defaulted",
-        )
-        for row, code, label in zip(np.asarray(task.x, float).tolist(), codes, task.y, strict=True)
-    ]
+def _people(task: Task, schema: Schema) -> list[dict[str, Any]]:
+    """Return a task's rows as a client has them, with their labels."""
+    people = []
+    for x, codes, label in zip(np.asarray(task.x, float), task.group, task.y, strict=True):
+        person: dict[str, Any] = dict(zip(schema.features, x.tolist(), strict=True))
+        for (attribute, levels), code in zip(schema.attributes, codes, strict=True):
+            person[attribute] = levels[code]
+        people.append({**person, LABEL: "repaid" if label else "defaulted"})
+    return people
 
 
-def _world(address: str, tasks: list[Task], names: tuple[str, ...], attribute: Attribute) -> None:
+def _world(address: str, tasks: list[list[dict[str, Any]]]) -> None:
     """Send rows and, later, their labels, as a client would."""
     http = requests.Session()
+
+    def post(path: str, **content: Any) -> None:
+        http.post(f"{address}/v1/{path}", json=content, timeout=60)
+
     later: deque[list[dict[str, Any]]] = deque()
-    for number, task in enumerate(tasks):
-        begun = time.monotonic()
-        people = _people(task, names, attribute)
-        rows = [{"id": f"{number}-{place}", **row} for place, (row, _) in enumerate(people)]
-        later.append(
-            [{"id": f"{number}-{place}", "label": label} for place, (_, label) in enumerate(people)]
-        )
-        try:
+    with suppress(requests.RequestException):  # the service has stopped
+        for number, people in enumerate(tasks):
+            begun = time.monotonic()
+            rows = [{"id": f"{number}-{place}", **row} for place, row in enumerate(people)]
+            later.append([{"id": row["id"], "label": row.pop(LABEL)} for row in rows])
             for first in range(0, len(rows), ROWS_AT_ONCE):
-                content = {"rows": rows[first : first + ROWS_AT_ONCE]}
-                http.post(f"{address}/v1/predict", json=content, timeout=60)
+                post("predict", rows=rows[first : first + ROWS_AT_ONCE])
             if len(later) > LABELS_LATER:
-                http.post(f"{address}/v1/labels", json={"labels": later.popleft()}, timeout=60)
-        except requests.RequestException:
-            return  # the service has stopped
-        time.sleep(max(0.0, ROUND_SECONDS - (time.monotonic() - begun)))
-    with suppress(requests.RequestException):
+                post("labels", labels=later.popleft())
+            time.sleep(max(0.0, ROUND_SECONDS - (time.monotonic() - begun)))
         for labels in later:
-            http.post(f"{address}/v1/labels", json={"labels": labels}, timeout=60)
+            post("labels", labels=labels)

@@ -48,27 +48,23 @@ class Gather:
             self._executor.submit(self._run)  # after whatever else waits for this thread
 
     def _answer(self, batch: list[tuple[Any, asyncio.Future]]) -> None:
-        problem = None
-        done: Sequence[Any] = ()
         try:
-            done = self._work([request for request, _ in batch])
-        except Exception as error:
+            results = self._work([request for request, _ in batch])
+        except Exception as problem:
             if len(batch) > 1:  # nobody pays for another one's request
                 for one in batch:
                     self._answer([one])
                 return
-            problem = error
+            results = [problem]
         answers = [answer for _, answer in batch]
-        answers[0].get_loop().call_soon_threadsafe(_deliver, answers, done, problem)
+        answers[0].get_loop().call_soon_threadsafe(_deliver, answers, results)
 
 
-def _deliver(answers: list[asyncio.Future], done: Sequence[Any], problem: Exception | None) -> None:
-    if problem is not None:
-        done = [problem]
-    for answer, result in zip(answers, done, strict=True):
+def _deliver(answers: list[asyncio.Future], results: Sequence[Any]) -> None:
+    for answer, result in zip(answers, results, strict=True):
         if answer.done():  # the client went away
             continue
-        if problem is None:
-            answer.set_result(result)
+        if isinstance(result, Exception):
+            answer.set_exception(result)
         else:
-            answer.set_exception(problem)
+            answer.set_result(result)

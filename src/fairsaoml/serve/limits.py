@@ -6,6 +6,8 @@ import h11
 from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from fairsaoml.serve.access import Refused
+
 __all__ = [
     "HEADER_BYTES",
     "IDLE_SECONDS",
@@ -13,7 +15,6 @@ __all__ = [
     "MOST_ROWS",
     "MOST_WATCHERS",
     "LimitedProtocol",
-    "TooMuch",
     "read_body",
 ]
 
@@ -27,25 +28,17 @@ SECONDS = {h11.IDLE: 10.0, h11.SEND_BODY: 30.0}  # for the head of a request, an
 IDLE_SECONDS = 30  # of a connection between requests
 
 
-class TooMuch(Exception):
-    """A request beyond a limit: its status and what to say."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 async def read_body(request: Request) -> bytes:
     """Return a request's body.
 
     Raises:
-        TooMuch: it is too long.
+        Refused: it is too long.
     """
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > BODY_BYTES:
-            raise TooMuch(413, f"expected at most {BODY_BYTES} bytes; send fewer rows")
+            raise Refused(413, f"expected at most {BODY_BYTES} bytes; send fewer rows")
         parts.append(part)
     return b"".join(parts)
 

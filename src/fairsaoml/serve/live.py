@@ -1,25 +1,35 @@
 """A run's model in service: it decides from one state while the next one is learned.
 
-A state is never changed. Learning makes another one, and whoever holds `Live` swaps it in whole.
+A state is never changed: learning makes another learner, which is swapped in whole. Why a row was
+decided as it was is kept in 38 bytes beside the decision, as the model of then will be gone.
 """
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.core.types import Task
+from fairsaoml.core.types import Explanation, Task
 from fairsaoml.evaluate.records import line, tally
 from fairsaoml.serve.model import RunModel, probability
 from fairsaoml.serve.online import OnlineLearner
-from fairsaoml.serve.reading import Reader
-from fairsaoml.serve.reasons import reasons_to_bytes
 
-__all__ = ["Decided", "Learned", "Live", "LiveModel"]
+__all__ = ["Decided", "decide", "learn", "reasons_from_bytes", "served_learner"]
+
+MOST_FEATURES = 5  # that counted most
+KEPT = np.dtype(
+    [
+        ("plain", "<f4"),
+        ("threshold", "<f4"),
+        ("feature", "<u2", MOST_FEATURES),
+        ("part", "<f4", MOST_FEATURES),
+    ]
+)
+NO_FEATURE = np.iinfo(np.uint16).max
 
 
 class Decided(NamedTuple):
@@ -30,92 +40,55 @@ class Decided(NamedTuple):
     why: Sequence[bytes | None]
 
 
-class Live(NamedTuple):
-    """What decides now: the state after so many rounds."""
+def served_learner(model: RunModel, saved: Path) -> OnlineLearner:
+    """Return what a service has saved of a run's model, or what the run itself has learned.
 
-    online: OnlineLearner
-    round: int
-
-    def decide(self, x: np.ndarray, group: np.ndarray | None = None) -> Decided:
-        """Decide rows; a learner that was asked to be aware looks at their groups."""
-        scores, margins, why = self.online.explained(x, group)
-        return Decided(
-            decision=(margins > 0).astype(int).tolist(),
-            probability=probability(scores).tolist(),
-            why=[None] * len(x) if why is None else reasons_to_bytes(why),
+    Raises:
+        RunError: another model is saved there.
+    """
+    if not saved.exists():
+        return model.online
+    online = OnlineLearner.load(saved)
+    if (online.schema, online.learner) != (model.online.schema, model.online.learner):
+        raise RunError(
+            f"expected the model of the run in {saved}, got another one; remove {saved} "
+            "to begin again from the run, or serve the run it was begun from"
         )
+    return online
 
 
-class Learned(NamedTuple):
-    """A round: what decides from now on, and the line of the journal."""
+def decide(online: OnlineLearner, x: np.ndarray, group: np.ndarray | None = None) -> Decided:
+    """Decide rows; a learner that was asked to be aware looks at their groups."""
+    scores, margins, why = online.explained(x, group)
+    return Decided(
+        decision=(margins > 0).astype(int).tolist(),
+        probability=probability(scores).tolist(),
+        why=[None] * len(x) if why is None else reasons_to_bytes(why),
+    )
 
-    live: Live
-    record: dict[str, Any]
 
-
-class LiveModel:
-    """The model of a run's folder: where it stands, how it reads rows, how it learns a round.
+def learn(
+    online: OnlineLearner, task: Task, decided: np.ndarray
+) -> tuple[OnlineLearner, dict[str, Any]]:
+    """Return the learner after one more round, and the round's line for the journal.
 
     Args:
-        folder: the run's.
-        saved: where the service keeps what it has learned since.
+        online: what decides now; it stays as it is.
+        task: labelled rows.
+        decided: the decisions on them as they were issued.
     """
-
-    def __init__(self, folder: Path, saved: Path) -> None:
-        model = RunModel(folder)
-        self.reader = Reader(model)
-        self.model, self._saved = model, saved
-        online = model.online
-        if saved.exists():
-            online = OnlineLearner.load(saved)
-            if (online.schema, online.learner) != (model.online.schema, model.online.learner):
-                raise RunError(
-                    f"expected the model of {folder} in {saved}, got another one; remove {saved} "
-                    "to begin again from the run, or serve the run it was begun from"
-                )
-        self.live = Live(online=online, round=online.round)
-
-    def task(self, rows: Sequence[Mapping[str, Any]], labels: Sequence[int]) -> Task:
-        """Return labelled rows, with their groups among their columns, as a task."""
-        y = np.array(labels, np.float32)
-        return Task(x=self.reader.encode(rows), y=y, group=self.reader.codes(rows))
-
-    def learn(self, live: Live, task: Task, decided: np.ndarray, seconds: float = 0.0) -> Learned:
-        """Learn one round and return the state after it.
-
-        Args:
-            live: the state before.
-            task: labelled rows.
-            decided: the decisions on them as they were issued.
-            seconds: for the journal.
-        """
-        online = copy.copy(live.online)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            online.learn(task)
-        info = online.info
-        assert info is not None
-        weights = np.asarray(info.weights)[np.asarray(info.present)]
-        figures = {
-            **tally(task.y, decided, task.group, online.schema),
-            "dual": [float(value) for value in info.dual],
-            "weights": [float(value) for value in weights],
-            "memory": memory(weights, online.round),
-            "warnings": [*(str(one.message) for one in caught), *online.notes],
-        }
-        record = line(online.round, online.seed, task, figures, seconds)
-        return Learned(live=Live(online=online, round=online.round), record=record)
-
-    def warm_up(self, live: Live, rows: int) -> None:
-        """Compile the round of so many rows, by learning one that is thrown away."""
-        schema = live.online.schema
-        x, y = np.zeros((rows, len(schema.features)), np.float32), np.arange(rows) % 2
-        group = np.zeros((rows, len(schema.attributes)), np.int32)
-        copy.copy(live.online).learn(Task(x=x, y=y, group=group))
-
-    def save(self, live: Live) -> None:
-        """Keep what was learned: a restarted service goes on from here."""
-        live.online.save(self._saved)
+    online = copy.copy(online)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        online.learn(task)
+    figures = {
+        **tally(task.y, decided, task.group, online.schema),
+        "dual": online.dual.tolist(),
+        "weights": online.weights.tolist(),
+        "memory": memory(online.weights, online.round),
+        "warnings": [*(str(one.message) for one in caught), *online.notes],
+    }
+    return online, line(online.round, online.seed, task, figures, seconds=0.0)
 
 
 def memory(weights: Sequence[float] | np.ndarray, round: int) -> float:
@@ -127,3 +100,34 @@ def memory(weights: Sequence[float] | np.ndarray, round: int) -> float:
     spans = [min(2**level, round) for level in range(len(weights))]
     spans[-1:] = [round]
     return float(np.dot(weights, spans))
+
+
+def reasons_to_bytes(said: Explanation) -> list[bytes]:
+    """Return what is kept of an explanation, for each row.
+
+    >>> part = np.array([[0.5, -2.0, 0.0]])
+    >>> said = Explanation(np.array([0.3]), np.array(0.5), np.array([0.4]), np.zeros((1, 0)), part)
+    >>> reasons_from_bytes(reasons_to_bytes(said)[0], ["age", "debt", "job"])["features"]
+    {'debt': -2.0, 'age': 0.5, 'job': 0.0}
+    """
+    contribution = np.asarray(said.contribution)
+    rows, features = contribution.shape
+    kept = np.zeros(rows, KEPT)
+    kept["plain"], kept["threshold"] = said.plain_threshold, said.threshold
+    count = min(features, MOST_FEATURES)
+    kept["feature"] = NO_FEATURE
+    largest = np.argsort(-np.abs(contribution), axis=1, kind="stable")[:, :count]
+    kept["feature"][:, :count] = largest
+    kept["part"][:, :count] = np.take_along_axis(contribution, largest, axis=1)
+    return kept.view(f"V{KEPT.itemsize}").tolist()
+
+
+def reasons_from_bytes(kept: bytes, names: Sequence[str]) -> dict[str, Any]:
+    """Return the threshold, that without fairness, and the features that counted most."""
+    one = np.frombuffer(kept, KEPT)[0]
+    parts = zip(one["feature"].tolist(), one["part"].tolist(), strict=True)
+    return {
+        "threshold": round(float(one["threshold"]), 6),
+        "threshold_without_fairness": round(float(one["plain"]), 6),
+        "features": {names[place]: round(part, 6) for place, part in parts if place != NO_FEATURE},
+    }

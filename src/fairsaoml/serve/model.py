@@ -19,7 +19,7 @@ from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.predict import encoded_rows, one_seed
 from fairsaoml.runs.saved import load_run
-from fairsaoml.serve.online import OnlineLearner, one_at_a_time
+from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.columns import typed
 from fairsaoml.streams.table.encoder import Encoder
@@ -33,7 +33,7 @@ __all__ = ["RunModel"]
 PLAIN_LABEL = Label(column="label", positive="1", negative="0")  # of streams without a table
 
 
-class RunModel:
+class RunModel(LearnerAttributes):
     """A run's model of one seed: it predicts, and learns from more rows.
 
     Parameters
@@ -70,13 +70,13 @@ class RunModel:
             round=checkpoint.round,
             state=state,
         )
-        saved = setup.stream.encoder
-        encoder = None if saved is None else Encoder.from_json(saved)
-        self.label = PLAIN_LABEL if encoder is None else encoder.label or PLAIN_LABEL
+        saved, attributes = setup.stream.encoder, setup.stream.schema.attributes
+        self.encoder = None if saved is None else Encoder.from_json(saved)  # of a table
+        self.label = (self.encoder and self.encoder.label) or PLAIN_LABEL
         self.sensitive: tuple[Protected, ...] = (
-            tuple(Sensitive(column=name, levels=ls) for name, ls in setup.stream.schema.attributes)
-            if encoder is None
-            else encoder.sensitive
+            tuple(Sensitive(column=name, levels=levels) for name, levels in attributes)
+            if self.encoder is None
+            else self.encoder.sensitive
         )
         self.notes_: tuple[str, ...] = ()
         self._journal = Path(folder) / ROUNDS
@@ -86,33 +86,23 @@ class RunModel:
         return np.array([self.label.negative, self.label.positive])
 
     @property
-    def n_rounds_(self) -> int:
-        """Number of rounds learned from."""
-        return self.online.round
+    def sensitive_columns(self) -> tuple[str, ...]:
+        """The columns that tell a row's groups."""
+        return tuple(dict.fromkeys(name for role in self.sensitive for name in role.columns))
 
     @property
-    def groups_(self) -> dict[str, tuple[str, ...]]:
-        """The known groups of each sensitive column, as text."""
-        return dict(self.online.schema.attributes)
-
-    @property
-    def constraints_(self) -> tuple[str, ...]:
-        """Names of the constraints, such as 'dp[sex=m]'; `dual_` is in their order."""
-        return self.online.constraints
+    def _learned(self) -> OnlineLearner:
+        return self.online
 
     @property
     def dual_(self) -> np.ndarray:
         """The price on each constraint's violation; 0 where it costs nothing."""
-        info = self.online.info
-        return np.asarray(self._last_round()["dual"] if info is None else info.dual)
+        return super().dual_ if self.online.info else np.asarray(self._last_round()["dual"])
 
     @property
     def weights_(self) -> np.ndarray:
         """Weights of the experts that were present in the last round."""
-        info = self.online.info
-        if info is None:
-            return np.asarray(self._last_round()["weights"])
-        return np.asarray(info.weights)[np.asarray(info.present)]
+        return super().weights_ if self.online.info else np.asarray(self._last_round()["weights"])
 
     def _last_round(self) -> dict[str, Any]:
         """Return what the journal says of the last round."""
@@ -185,7 +175,7 @@ class RunModel:
             table = _with_column(table, self.label.column, y)
         if sensitive_features is not None:
             given = sensitive_columns(sensitive_features)
-            columns = list(dict.fromkeys(name for role in self.sensitive for name in role.columns))
+            columns = self.sensitive_columns
             if not set(columns) <= given.keys() and len(given) == len(columns):
                 given = dict(zip(columns, given.values(), strict=True))  # given without names
             for name, values in given.items():
@@ -195,18 +185,17 @@ class RunModel:
 
     def task(self, table: Any) -> Task:
         """Return labelled rows as a task; rows without a label are left out."""
-        needed = [self.label.column, *(name for role in self.sensitive for name in role.columns)]
-        need(needed, table.column_names, "the rows")
+        need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
         y = self.label.codes(table[self.label.column])
         table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         if not len(y):
             raise DataError("expected rows with a label, got none; nothing was learned")
-        group = [role.codes(table).codes for role in self.sensitive]
-        return Task(
-            x=self.encode(table),
-            y=y.astype(np.float32),
-            group=np.stack(group, axis=1) if group else np.zeros((len(y), 0), np.int32),
-        )
+        return Task(x=self.encode(table), y=y.astype(np.float32), group=self.codes(table))
+
+    def codes(self, table: Any) -> np.ndarray:
+        """Return the groups of a table's rows, (row, attribute)."""
+        codes = [role.codes(table).codes for role in self.sensitive]
+        return np.stack(codes, axis=1) if codes else np.zeros((len(table), 0), np.int32)
 
 
 def probability(logits: np.ndarray) -> np.ndarray:

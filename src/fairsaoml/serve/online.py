@@ -5,6 +5,7 @@ need it. A round learned here is the same as in `fairsaoml run` with the same se
 """
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, wraps
 from threading import RLock
@@ -38,7 +39,7 @@ from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
 
-__all__ = ["MANY_ROWS", "OnlineLearner", "one_at_a_time"]
+__all__ = ["MANY_ROWS", "LearnerAttributes", "OnlineLearner", "one_at_a_time"]
 
 PROGRAMS_KEPT = 64  # compiled learners: a search over more settings compiles some of them again
 ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the same program
@@ -138,6 +139,21 @@ class OnlineLearner(Saveable):
     def state(self) -> State:
         """What was learned, as the learner keeps it."""
         return self._state
+
+    @property
+    def dual(self) -> np.ndarray:
+        """The price on each constraint's violation after the last round."""
+        return np.asarray(self._last_info.dual)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the experts that were present in the last round."""
+        return np.asarray(self._last_info.weights)[np.asarray(self._last_info.present)]
+
+    @property
+    def _last_info(self) -> RoundInfo:
+        assert self.info is not None  # there has been a round
+        return self.info
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -274,16 +290,10 @@ class OnlineLearner(Saveable):
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
         manifest = saved.manifest
-        self = cls._at(
-            Schema(
-                features=tuple(manifest["features"]),
-                attributes=tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"]),
-            ),
-            manifest["learner"],
-            manifest["config"],
-            seed=manifest["seed"],
-            round=saved.round,
-        )
+        attributes = tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"])
+        schema = Schema(features=tuple(manifest["features"]), attributes=attributes)
+        learner, config, seed = manifest["learner"], manifest["config"], manifest["seed"]
+        self = cls.resumed(schema, learner, config, seed=seed, round=saved.round, state=None)
         state, self.info = structured(saved.arrays, self._like())
         self._state = jax.device_put(state)
         return self
@@ -300,18 +310,10 @@ class OnlineLearner(Saveable):
         state: State,
     ) -> Self:
         """Return a learner that goes on from a state reached elsewhere, as in a run."""
-        self = cls._at(schema, learner, config, seed=seed, round=round)
-        self._state = jax.device_put(state)
-        return self
-
-    @classmethod
-    def _at(
-        cls, schema: Schema, learner: str, config: Mapping[str, Any], *, seed: int, round: int
-    ) -> Self:
-        """Return a learner after a round, without its state."""
         self = cls.__new__(cls)
         self.schema, self.learner, self.seed, self.round = schema, learner, seed, round
         self.config, self.info = registry.configure(learner, config), None
+        self._state = jax.device_put(state)
         return self
 
     def _like(self) -> tuple[State, RoundInfo | None]:
@@ -325,6 +327,39 @@ class OnlineLearner(Saveable):
             group=np.zeros((0, len(self.schema.attributes)), np.int32),
         )
         return self._programs.step.shapes(np.uint32(0), np.int32(1), state, _batch(empty))
+
+
+class LearnerAttributes:
+    """What a model tells of the learner that it holds."""
+
+    @property
+    @abstractmethod
+    def _learned(self) -> OnlineLearner: ...
+
+    @property
+    def n_rounds_(self) -> int:
+        """Number of rounds learned from."""
+        return self._learned.round
+
+    @property
+    def groups_(self) -> dict[str, tuple[str, ...]]:
+        """The known groups of each sensitive column, as text."""
+        return dict(self._learned.schema.attributes)
+
+    @property
+    def constraints_(self) -> tuple[str, ...]:
+        """Names of the constraints, such as 'dp[sex=m]'; `dual_` is in their order."""
+        return self._learned.constraints
+
+    @property
+    def dual_(self) -> np.ndarray:
+        """The price on each constraint's violation; 0 where it costs nothing."""
+        return self._learned.dual
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """Weights of the experts that were present in the last round."""
+        return self._learned.weights
 
 
 def _batch(task: Task) -> Batch:

@@ -5,7 +5,7 @@ its column: who sends a row can still mend it. An unknown category and null stay
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +14,20 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.serve.model import RunModel, rows_table
 from fairsaoml.serve.wire import PLAIN, is_text, to_line
 from fairsaoml.streams.table.columns import numbers
-from fairsaoml.streams.table.encoder import Encoder, Numeric
+from fairsaoml.streams.table.encoder import Numeric
 from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
 
-__all__ = ["BadValue", "Reader", "bad_id"]
+__all__ = ["BadValue", "Reader", "id_text"]
 
 LONGEST_ID = 200
-Seen = tuple[np.ndarray, np.ndarray | None]  # features, and groups where the learner looks at them
 
 
-class BadValue(NamedTuple):
+class BadValue(DataError):
     """Why a row cannot be taken."""
 
-    column: str
-    message: str
+    def __init__(self, column: str, message: str) -> None:
+        super().__init__(message)
+        self.column = column
 
 
 class Reader:
@@ -35,46 +35,30 @@ class Reader:
 
     def __init__(self, model: RunModel) -> None:
         self.model = model
-        saved = model.stream.encoder
-        encoder = None if saved is None else Encoder.from_json(saved)
+        encoder = model.encoder
         self._encoder = None if encoder is None else RowEncoder(encoder)
         columns = () if encoder is None else encoder.columns
         self.columns = tuple(c.name for c in columns) or model.stream.schema.features
         kinds = {column.name: isinstance(column, Numeric) for column in columns}
         self._numeric = frozenset(name for name in self.columns if kinds.get(name, encoder is None))
         self._aware = bool(getattr(model.online.config, "aware", False))
-        protected = [name for role in model.sensitive for name in role.columns]
-        self.attributes = tuple(dict.fromkeys(protected))
+        self.attributes = model.sensitive_columns
         self.words = (model.label.negative, model.label.positive)
 
-    def bad_rows(self, rows: Sequence[Mapping[str, Any]]) -> dict[int, BadValue]:
-        """Return what is wrong, by the row's place."""
-        bad = {}
-        for place, row in enumerate(rows):
-            for name in self.columns:
-                if name not in row:
-                    words = "expected a value, got none; send null where it is not known"
-                elif name in self._numeric and _is_no_number(row[name]):
-                    words = f"expected a number, got {row[name]!r}; mend it, or send null"
-                else:
-                    continue
-                bad[place] = BadValue(name, words)
-                break
-        return bad
+    def bad_value(self, row: Mapping[str, Any]) -> BadValue | None:
+        """Return what is wrong with a row, if something is."""
+        for name in self.columns:
+            if name not in row:
+                words = "expected a value, got none; send null where it is not known"
+                return BadValue(name, words)
+            if name in self._numeric and _is_no_number(row[name]):
+                words = f"expected a number, got {row[name]!r}; mend it, or send null"
+                return BadValue(name, words)
+        return None
 
-    def seen(self, rows: Sequence[Mapping[str, Any]]) -> Seen | None:
-        """Return what may decide rows, at once where all of them are plain; else None."""
-        if self._encoder is None:
-            return None
-        x = self._encoder.quick(rows)
-        return None if x is None else (x, self._groups_seen(rows))
-
-    def encoded(self, rows: Sequence[Mapping[str, Any]]) -> Seen:
-        """Return what may decide checked rows: features, and groups if the learner looks."""
-        return self.encode(rows), self._groups_seen(rows)
-
-    def _groups_seen(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
-        return self.codes(rows) if self._aware else None
+    def quick(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        """Return rows as the learner sees them, at once where all of them are plain; else None."""
+        return None if self._encoder is None else self._encoder.quick(rows)
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return checked rows as the learner sees them, (row, feature)."""
@@ -82,11 +66,13 @@ class Reader:
             return self._encoder.encode(rows)
         return self.model.encode(_table(rows, self.columns))
 
+    def groups_seen(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        """Return each row's groups if the learner may look at them."""
+        return self.codes(rows) if self._aware else None
+
     def codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return each row's groups, (row, attribute)."""
-        table = _table(rows, self.attributes)
-        codes = [role.codes(table).codes for role in self.model.sensitive]
-        return np.stack(codes, axis=1) if codes else np.zeros((len(rows), 0), np.int32)
+        return self.model.codes(_table(rows, self.attributes))
 
     def groups(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         """Return the groups that came with each row, as text."""
@@ -144,16 +130,22 @@ def _is_no_number(value: Any) -> bool:
     return type(value) not in NUMBERS and numbers(pa.array([str(value)])).unreadable > 0
 
 
-def bad_id(id: Any) -> str:
-    """Return what is wrong with an id, empty if nothing is.
+def id_text(id: Any) -> str:
+    """Return an id as text, in which 1 and "1" are two.
 
-    >>> bad_id("a-17"), bad_id(17), bad_id("é")
-    ('', '', '')
-    >>> bad_id("two\\nlines")
-    'expected an id of 1 to 200 letters in one line, or a whole number'
+    Raises:
+        BadValue: it is no id.
+
+    >>> id_text("a-17"), id_text(17), id_text("é")
+    ('"a-17"', '17', '"é"')
+    >>> id_text("two\\nlines")
+    Traceback (most recent call last):
+    fairsaoml.serve.reading.BadValue: expected an id of 1 to 200 letters in one line, or a whole \
+number, got 'two\\nlines'
     """
-    if type(id) is int or (type(id) is str and 0 < len(id) <= LONGEST_ID and id.isprintable()):
-        return ""
-    if type(id) is str and 0 < len(id) <= LONGEST_ID and min(id) >= " " and is_text(id):
-        return ""  # not everything that is not printable breaks a line or an address
-    return f"expected an id of 1 to {LONGEST_ID} letters in one line, or a whole number"
+    is_word = type(id) is str and 0 < len(id) <= LONGEST_ID
+    # Not everything that is not printable breaks a line or an address.
+    if type(id) is int or (is_word and (id.isprintable() or (min(id) >= " " and is_text(id)))):
+        return to_line(id)
+    wanted = f"1 to {LONGEST_ID} letters in one line, or a whole number"
+    raise BadValue("id", f"expected an id of {wanted}, got {str(id)[:50]!r}")

@@ -1,4 +1,7 @@
-"""What the service answers: a route is a function here and an entry in ROUTES."""
+"""What the service answers: a route is a function here and an entry in ROUTES.
+
+`page/openapi.json` describes them to clients; a test checks that it describes every one.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,19 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from fairsaoml import __version__
 from fairsaoml.core.errors import DataError
+from fairsaoml.files import read_json
+from fairsaoml.serve.access import Refused
 from fairsaoml.serve.deciding import Answer
-from fairsaoml.serve.limits import MOST_LABELS, MOST_ROWS, MOST_WATCHERS, TooMuch, read_body
+from fairsaoml.serve.limits import MOST_LABELS, MOST_ROWS, MOST_WATCHERS, read_body
+from fairsaoml.serve.service import Service
 from fairsaoml.serve.views import WINDOW
 from fairsaoml.serve.wire import parse, to_json
 
 if TYPE_CHECKING:
     from fairsaoml.serve.app import App
 
-__all__ = ["NDJSON", "ROUTES", "Endpoint", "said"]
+__all__ = ["ROUTES", "Endpoint", "document", "said"]
 
 PAGE = Path(__file__).parent / "page"
 ASSETS = ("icon.svg", "page.css", "page.js", "uPlot.iife.min.js", "uPlot.min.css")
+SEVERITY = (200, 422, 409, 507)  # an answer's status is the worst of its rows
 HEARTBEAT_SECONDS = 15.0  # a comment to clients that listen, so that proxies keep the connection
 NDJSON = "application/x-ndjson"
 POLICY = (
@@ -51,7 +59,6 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     scope: str  # of the token; empty: anybody
-    summary: str
     function: Callable[["App", Request], Awaitable[Response]]
 
 
@@ -65,11 +72,11 @@ async def listed(request: Request, name: str, most: int) -> tuple[list[Any], boo
     """Return the items of a body, JSON `{name: [...]}` or NDJSON, and whether it was the latter.
 
     Raises:
-        TooMuch: another type, no such JSON, or too many items.
+        Refused: another type, no such JSON, or too many items.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", NDJSON):
-        raise TooMuch(415, f"expected content-type application/json or {NDJSON}, got {kind!r}")
+        raise Refused(415, f"expected content-type application/json or {NDJSON}, got {kind!r}")
     body = await read_body(request)
     items: Any
     try:
@@ -79,19 +86,19 @@ async def listed(request: Request, name: str, most: int) -> tuple[list[Any], boo
             whole = parse(body)
             items = whole.get(name) if isinstance(whole, dict) else None
     except (ValueError, RecursionError) as problem:
-        raise TooMuch(400, f"expected JSON, got what is none ({problem})") from None
+        raise Refused(400, f"expected JSON, got what is none ({problem})") from None
     if not isinstance(items, list):
-        raise TooMuch(400, f'expected {{"{name}": [...]}}, got something else')
+        raise Refused(400, f'expected {{"{name}": [...]}}, got something else')
     if len(items) > most:
-        raise TooMuch(413, f"expected at most {most} {name}, got {len(items)}; send them in parts")
+        raise Refused(413, f"expected at most {most} {name}, got {len(items)}; send them in parts")
     return items, kind == NDJSON
 
 
 async def predict(app: "App", request: Request) -> Response:
+    """Decide rows."""
     rows, lines = await listed(request, "rows", MOST_ROWS)
     answers: list[Answer] = await app.predictions.ask(rows)
-    worst = max((answer.status for answer in answers), default=200)
-    status = 409 if any(answer.status == 409 for answer in answers) and worst < 500 else worst
+    status = max((answer.status for answer in answers), key=SEVERITY.index, default=200)
     said = [
         answer.content if answer.status in (200, 507) else {"row": place, **answer.content}
         for place, answer in enumerate(answers)
@@ -102,43 +109,38 @@ async def predict(app: "App", request: Request) -> Response:
     return JSON({"decisions": said}, status)
 
 
-async def labels(app: "App", request: Request) -> Response:
-    return await written(app, request, "labels", app.service.label)
+def taking(name: str, work: Callable[[Service, list[Any]], dict[str, Any]]) -> Any:
+    """Return a route that lets the thread that writes take the items of a request."""
 
+    async def take(app: "App", request: Request) -> Response:
+        items, _ = await listed(request, name, MOST_LABELS)
+        loop = asyncio.get_running_loop()
+        content = await loop.run_in_executor(app.writer, work, app.service, items)
+        return JSON(content, 422 if content.get("errors") else 200)
 
-async def never(app: "App", request: Request) -> Response:
-    return await written(app, request, "ids", app.service.never)
-
-
-async def erase(app: "App", request: Request) -> Response:
-    return await written(app, request, "ids", app.service.erase)
-
-
-async def written(
-    app: "App", request: Request, name: str, work: Callable[[list[Any]], dict[str, Any]]
-) -> Response:
-    """Let the thread that writes take the items of a request."""
-    items, _ = await listed(request, name, MOST_LABELS)
-    content = await asyncio.get_running_loop().run_in_executor(app.writer, work, items)
-    return JSON(content, 422 if content.get("errors") else 200)
+    return take
 
 
 async def decision(app: "App", request: Request) -> Response:
+    """What was decided, and why."""
     id = request.path_params["id"]
     found = await asyncio.to_thread(app.views.decision, id)
     return said(f"no decision under the id {id!r}", 404) if found is None else JSON(found)
 
 
 async def model(app: "App", request: Request) -> Response:
+    """What runs."""
     content = await asyncio.to_thread(app.views.model)
     return JSON({**content, "traffic": app.metrics.traffic(), "problem": app.problem or None})
 
 
 async def rounds(app: "App", request: Request) -> Response:
+    """The journal's lines after a round."""
     return JSON(await asyncio.to_thread(app.views.rounds, whole(request, "since", 0)))
 
 
 async def fairness(app: "App", request: Request) -> Response:
+    """Is it fair now: figures with intervals."""
     window = whole(request, "window", WINDOW)
     content = await asyncio.to_thread(app.views.fairness, window)
     return JSON({**content, "alarm_history": app.views.alarms()})
@@ -162,6 +164,7 @@ def is_whole(text: str) -> bool:
 
 
 async def events(app: "App", request: Request) -> Response:
+    """Rounds and alarms as they happen."""
     if app.watchers >= MOST_WATCHERS:
         return said(f"expected at most {MOST_WATCHERS} listeners; try again later", 503)
     asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -189,19 +192,23 @@ async def events(app: "App", request: Request) -> Response:
 
 
 async def metrics(app: "App", request: Request) -> Response:
+    """Metrics for Prometheus."""
     content = await asyncio.to_thread(app.metrics.text)
     return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def live(app: "App", request: Request) -> Response:
+    """Whether the process lives."""
     return JSON({"live": True})
 
 
 async def ready(app: "App", request: Request) -> Response:
+    """Whether it takes requests."""
     return JSON({"ready": not app.ending}, 503 if app.ending else 200)
 
 
 async def model_ready(app: "App", request: Request) -> Response:
+    """Whether the model takes rows."""
     name = request.path_params["model"]
     ours = app.service.folder.parent.resolve().name
     if name != ours:
@@ -210,16 +217,24 @@ async def model_ready(app: "App", request: Request) -> Response:
 
 
 async def openapi(app: "App", request: Request) -> Response:
-    from fairsaoml.serve.openapi import document
-
+    """The description of all routes."""
     return JSON(document())
 
 
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document of this version."""
+    content = read_json(PAGE / "openapi.json")
+    content["info"]["version"] = __version__
+    return content
+
+
 async def page(app: "App", request: Request) -> Response:
+    """The page to watch."""
     return FileResponse(PAGE / "index.html", headers=SAFE)
 
 
 async def asset(app: "App", request: Request) -> Response:
+    """Files of the page."""
     name = request.path_params["name"]
     if name not in ASSETS:
         return said("no such file", 404)
@@ -227,20 +242,20 @@ async def asset(app: "App", request: Request) -> Response:
 
 
 ROUTES = (
-    Endpoint("POST", "/v1/predict", "decide", "Decide rows", predict),
-    Endpoint("POST", "/v1/labels", "label", "Take labels of decided rows", labels),
-    Endpoint("POST", "/v1/never", "label", "Wait no longer for labels", never),
-    Endpoint("POST", "/v1/erase", "label", "Forget rows", erase),
-    Endpoint("GET", "/v1/decisions/{id:path}", "read", "What was decided, and why", decision),
-    Endpoint("GET", "/v1/model", "read", "What runs", model),
-    Endpoint("GET", "/v1/rounds", "read", "The journal's lines after a round", rounds),
-    Endpoint("GET", "/v1/fairness", "read", "Is it fair now: figures with intervals", fairness),
-    Endpoint("GET", "/v1/events", "read", "Rounds and alarms as they happen", events),
-    Endpoint("GET", "/metrics", "read", "Metrics for Prometheus", metrics),
-    Endpoint("GET", "/v2/health/live", "", "Whether the process lives", live),
-    Endpoint("GET", "/v2/health/ready", "", "Whether it takes requests", ready),
-    Endpoint("GET", "/v2/models/{model}/ready", "", "Whether the model takes rows", model_ready),
-    Endpoint("GET", "/openapi.json", "", "This document", openapi),
-    Endpoint("GET", "/", "", "The page to watch", page),
-    Endpoint("GET", "/page/{name}", "", "Files of the page", asset),
+    Endpoint("POST", "/v1/predict", "decide", predict),
+    Endpoint("POST", "/v1/labels", "label", taking("labels", Service.label)),
+    Endpoint("POST", "/v1/never", "label", taking("ids", Service.never)),
+    Endpoint("POST", "/v1/erase", "label", taking("ids", Service.erase)),
+    Endpoint("GET", "/v1/decisions/{id:path}", "read", decision),
+    Endpoint("GET", "/v1/model", "read", model),
+    Endpoint("GET", "/v1/rounds", "read", rounds),
+    Endpoint("GET", "/v1/fairness", "read", fairness),
+    Endpoint("GET", "/v1/events", "read", events),
+    Endpoint("GET", "/metrics", "read", metrics),
+    Endpoint("GET", "/v2/health/live", "", live),
+    Endpoint("GET", "/v2/health/ready", "", ready),
+    Endpoint("GET", "/v2/models/{model}/ready", "", model_ready),
+    Endpoint("GET", "/openapi.json", "", openapi),
+    Endpoint("GET", "/", "", page),
+    Endpoint("GET", "/page/{name}", "", asset),
 )

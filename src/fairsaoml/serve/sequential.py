@@ -15,58 +15,53 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RatioTest"]
+__all__ = ["bet", "capital"]
 
 BETS = np.array([0.02, 0.06, 0.15, 0.35, 0.7])  # below 1: no capital is ever lost whole
 ALL_SHARES = 2.11  # the sum of 1 / (t log^2 t) from 2 on
+LARGEST = 1e300  # stake that JSON can hold
+BEGINNING: dict[str, Any] = {"rounds": 0, "unspent": 1.0, "staked": [0.0] * len(BETS)}
 
 
-class RatioTest:
-    """The capital of a bet that rate(low) < ratio * rate(high).
+def bet(
+    state: dict[str, Any] | None, ratio: float, low: np.ndarray, high: np.ndarray
+) -> dict[str, Any]:
+    """Bet on rate(low) < ratio * rate(high) for one more round.
 
-    >>> fair, unfair = RatioTest(0.9), RatioTest(0.9)
+    Args:
+        state: what the rounds before have left, plain data; None before the first.
+        ratio: that is asked for.
+        low: the round's decisions on rows of the group that may be treated worse, in order.
+        high: those on rows of the other group.
+
+    Returns:
+        The state after the round.
+
+    >>> fair = unfair = None
     >>> rng = np.random.default_rng(0)
     >>> for _ in range(20):
     ...     high = rng.random(100) < 0.5
-    ...     _ = fair.update(rng.random(100) < 0.5, high)
-    ...     _ = unfair.update(rng.random(100) < 0.35, high)
-    >>> fair.capital < 1, unfair.capital > 1000
+    ...     fair = bet(fair, 0.9, rng.random(100) < 0.5, high)
+    ...     unfair = bet(unfair, 0.9, rng.random(100) < 0.35, high)
+    >>> capital(fair) < 1, capital(unfair) > 1000
     (True, True)
     """
+    state, pairs = state or BEGINNING, min(len(low), len(high))
+    if not pairs:
+        return state
+    rounds = state["rounds"] + 1
+    share = 1 / (ALL_SHARES * (rounds + 1) * math.log(rounds + 1) ** 2)
+    # Rows of the larger group are averaged: every row counts, and D stays within its bounds.
+    difference = _blocks(low, pairs) - ratio * _blocks(high, pairs)
+    growth = np.log1p(-BETS[:, None] * difference[None, :]).sum(axis=1)
+    staked = (np.asarray(state["staked"]) + share / len(BETS)) * np.exp(growth)
+    staked = np.minimum(staked, LARGEST).tolist()
+    return {"rounds": rounds, "unspent": state["unspent"] - share, "staked": staked}
 
-    def __init__(self, ratio: float, state: dict[str, Any] | None = None) -> None:
-        self.ratio = ratio
-        state = state or {"rounds": 0, "unspent": 1.0, "staked": [0.0] * len(BETS)}
-        self.rounds: int = state["rounds"]
-        self.unspent: float = state["unspent"]
-        self.staked = np.asarray(state["staked"])
 
-    @property
-    def capital(self) -> float:
-        """What one unit has become: at least 1 / level is evidence at that level."""
-        return self.unspent + float(self.staked.sum())
-
-    def update(self, low: np.ndarray, high: np.ndarray) -> float:
-        """Take a round's decisions on rows of both groups, in order; return the capital."""
-        pairs = min(len(low), len(high))
-        if not pairs:
-            return self.capital
-        self.rounds += 1
-        share = 1 / (ALL_SHARES * (self.rounds + 1) * math.log(self.rounds + 1) ** 2)
-        self.unspent -= share
-        # Rows of the larger group are averaged: every row counts, and D stays within its bounds.
-        difference = _blocks(low, pairs) - self.ratio * _blocks(high, pairs)
-        growth = np.log1p(-BETS[:, None] * difference[None, :]).sum(axis=1)
-        self.staked = (self.staked + share / len(BETS)) * np.exp(growth)
-        return self.capital
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the state as plain data."""
-        return {
-            "rounds": self.rounds,
-            "unspent": self.unspent,
-            "staked": [float(min(value, 1e300)) for value in self.staked],
-        }
+def capital(state: dict[str, Any]) -> float:
+    """Return what one unit has become: at least 1 / level is evidence at that level."""
+    return state["unspent"] + sum(state["staked"])
 
 
 def _blocks(values: np.ndarray, count: int) -> np.ndarray:
@@ -75,6 +70,5 @@ def _blocks(values: np.ndarray, count: int) -> np.ndarray:
     >>> _blocks(np.array([1.0, 0.0, 1.0, 1.0, 0.0]), 2)
     array([0.5       , 0.66666667])
     """
-    ends = np.arange(1, count + 1) * len(values) // count
-    totals = np.diff(np.concatenate([[0.0], np.cumsum(values)])[np.concatenate([[0], ends])])
-    return totals / np.diff(np.concatenate([[0], ends]))
+    edges = np.arange(count + 1) * len(values) // count
+    return np.add.reduceat(values, edges[:-1], dtype=float) / np.diff(edges)

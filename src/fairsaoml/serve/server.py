@@ -1,13 +1,12 @@
 """One process that serves a run's folder until it is told to stop."""
 
-import contextlib
 import gc
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from fairsaoml.serve.access import Access, read_tokens
 from fairsaoml.serve.app import App
 from fairsaoml.serve.limits import HEADER_BYTES, IDLE_SECONDS, LimitedProtocol
 from fairsaoml.serve.service import Service
-from fairsaoml.serve.task_rules import TaskRules
+from fairsaoml.serve.tasks import TaskRules
 
 __all__ = ["collect_seldom", "serve"]
 
@@ -42,24 +41,14 @@ class Server(uvicorn.Server):
         """End, as on SIGTERM."""
         self.should_exit = True
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def handle_exit(self, sig: int, frame: Any) -> None:
         """Like uvicorn's, without raising the signal again: to stop when asked is no failure."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.stop()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams of events, then as uvicorn does."""
-        self._app.ending = True
-        self._app._wake()
+        self._app.end()
         await super().shutdown(sockets)
 
 

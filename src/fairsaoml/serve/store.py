@@ -28,42 +28,8 @@ APPLICATION = 0x66616972  # "fair": tells our files from other SQLite files
 # What a row is: open (waiting for its label, or labelled and waiting for its task to close), taken
 # by the task that closed with it, or never to be labelled.
 WAITING, LABELLED, TAKEN, NEVER = range(4)
-IDS_AT_ONCE = 500  # in one query
 ROWS_AT_ONCE = 64  # in one statement; then the powers of two below, so that they are few
-TABLES = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE rows (
-  number INTEGER PRIMARY KEY,           -- in the order of issue
-  id TEXT NOT NULL,                     -- as JSON: 1 and "1" are two ids
-  task INTEGER NOT NULL,                -- that it was issued into
-  at REAL NOT NULL,
-  round INTEGER,                        -- of the model that decided
-  content TEXT NOT NULL,                -- the row as it came
-  answer TEXT NOT NULL,                 -- what was decided
-  why BLOB,
-  groups TEXT,                          -- as they came
-  label TEXT,
-  state INTEGER NOT NULL DEFAULT 0,
-  taken_by INTEGER                      -- the task it was learned with
-);
-CREATE INDEX rows_by_id ON rows (id);
-CREATE INDEX rows_open ON rows (state, task, number) WHERE state < 2;
-CREATE INDEX rows_taken ON rows (taken_by, number) WHERE taken_by IS NOT NULL;
-CREATE TABLE tasks (
-  number INTEGER PRIMARY KEY,
-  opened_at REAL NOT NULL,
-  size INTEGER NOT NULL,                -- predictions issued into it
-  full_at REAL,
-  closed_at REAL,
-  why TEXT,
-  round INTEGER UNIQUE,                 -- null where no label came
-  late INTEGER,
-  unlabelled INTEGER,
-  record TEXT                           -- the journal's line, once it is learned
-);
-CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, content TEXT);
-"""
+TABLES = Path(__file__).with_name("store.sql")
 
 
 class FullDisk(RunError):
@@ -86,12 +52,11 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             _require_store(path)
         self._connection = _connect(path)
+        self.counts: Counter[str] = Counter()
         try:
             with _in_words(path):
                 self._prepare()
-                self.counts: Counter[str] = Counter(
-                    dict(self.query("SELECT name, value FROM counts"))
-                )
+                self.counts.update(dict(self.query("SELECT name, value FROM counts")))
         except BaseException:
             self.close()
             raise
@@ -104,22 +69,22 @@ class Store:
             self._connection.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
             self._connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
             self._connection.execute(f"PRAGMA cache_size=-{CACHE_KILOBYTES}")
-        [(version,)] = self.query("PRAGMA user_version")
+        version = self.value("PRAGMA user_version")
         if version == 0 and not self.query("SELECT name FROM sqlite_master LIMIT 1"):
             with self.writing():
-                for statement in TABLES.split(";\n"):
+                for statement in TABLES.read_text().split(";\n"):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA application_id={APPLICATION}")
                 self._connection.execute(f"PRAGMA user_version={SCHEMA}")
             return
-        [(application,)] = self.query("PRAGMA application_id")
+        application = self.value("PRAGMA application_id")
         if application != APPLICATION or version != SCHEMA:
             raise RunError(
                 f"expected a store of schema {SCHEMA} at {self.path}, got "
                 f"{'schema ' + str(version) if application == APPLICATION else 'another database'}"
                 "; use the version of fairsaoml that wrote it, or give another path"
             )
-        [(found,)] = self.query("PRAGMA quick_check(1)")
+        found = self.value("PRAGMA quick_check(1)")
         if found != "ok":
             raise _damaged(self.path, found)
 
@@ -130,14 +95,13 @@ class Store:
         Raises:
             FullDisk: the disk has no room for it.
         """
-        before = self.counts.copy() if hasattr(self, "counts") else Counter()
+        before = self.counts.copy()
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             with _in_words(self.path):
                 yield
-                if hasattr(self, "counts") and self.counts != before:
-                    changed = [(n, v) for n, v in self.counts.items() if v != before[n]]
-                    self.insert("INSERT OR REPLACE INTO counts", changed)
+                changed = [(n, v) for n, v in self.counts.items() if v != before[n]]
+                self.insert("INSERT OR REPLACE INTO counts", changed)
                 self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -148,6 +112,11 @@ class Store:
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple]:
         """Return all rows of a query."""
         return self._connection.execute(sql, values).fetchall()
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Return what a query finds first, None where it finds nothing."""
+        found = self.query(sql, values)
+        return found[0][0] if found else None
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement inside `writing`; return how many rows it changed."""
@@ -173,18 +142,14 @@ class Store:
 
     def by_id(self, columns: str, ids: Sequence[str]) -> dict[str, tuple]:
         """Return the columns of the newest row of each id that has one."""
-        found = {}
-        for first in range(0, len(ids), IDS_AT_ONCE):
-            part = ids[first : first + IDS_AT_ONCE]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT id, {columns} FROM rows WHERE id IN ({marks}) ORDER BY number"
-            found.update({row[0]: row[1:] for row in self.query(query, part)})
-        return found
+        among = "id IN (SELECT value FROM json_each(?))"
+        query = f"SELECT id, {columns} FROM rows WHERE {among} ORDER BY number"
+        return {row[0]: row[1:] for row in self.query(query, [json.dumps(ids)])}
 
     def fact(self, name: str) -> Any:
         """Return a fact as plain data, None where there is none."""
-        found = self.query("SELECT value FROM facts WHERE name = ?", [name])
-        return json.loads(found[0][0]) if found else None
+        found = self.value("SELECT value FROM facts WHERE name = ?", [name])
+        return None if found is None else json.loads(found)
 
     def set_fact(self, name: str, value: Any) -> None:
         """Write a fact, inside `writing`."""
@@ -195,6 +160,12 @@ class Store:
         connection = _connect(self.path)
         connection.execute("PRAGMA query_only=ON")
         return connection
+
+    def size(self) -> int:
+        """Return the bytes of the file and of its write-ahead log."""
+        assert self.path is not None
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def tidy(self) -> None:
         """Move the write-ahead log into the file, so that what was erased is nowhere."""

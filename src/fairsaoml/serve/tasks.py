@@ -5,15 +5,43 @@ how often somebody looks, and a restarted process goes on where the killed one w
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
 
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
-from fairsaoml.serve.task_rules import TaskRules
 
-__all__ = ["TAKEN_ROWS", "NewRow", "OpenTask", "TakenRow", "Tally", "Tasks"]
+__all__ = ["TAKEN_ROWS", "NewRow", "TakenRow", "Tally", "TaskRules", "Tasks"]
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRules:
+    """What a task is, how long it waits, and how much is held. `DelayedLabels` explains them."""
+
+    task_rows: int | None
+    task_seconds: float | None
+    wait_seconds: float | None
+    late: Literal["next", "drop"]
+    unknown: Literal["raise", "count"]
+    max_rows: int
+    retain_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.task_rows is None and self.task_seconds is None:
+            raise ConfigError("expected task_rows or task_seconds, got neither; say what a task is")
+        least = {"task_rows": 1, "task_seconds": 0, "wait_seconds": 0, "retain_seconds": 0}
+        least["max_rows"] = self.task_rows or 1
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= low:
+                raise ConfigError(f"expected {name} of at least {low}, got {value!r}")
+        for name, (one, other) in {"late": ("next", "drop"), "unknown": ("raise", "count")}.items():
+            if (value := getattr(self, name)) not in (one, other):
+                raise ConfigError(f"expected {name}={one!r} or {other!r}, got {value!r}")
 
 
 class NewRow(NamedTuple):
@@ -70,10 +98,14 @@ class Tasks:
     late, dropped, expired, tasks (closed), rounds (of them with rows).
     """
 
-    def __init__(self, store: Store, rules: TaskRules) -> None:
-        self.store, self.rules = store, rules
+    def __init__(self, store: Store, rules: TaskRules, clock: Callable[[], float]) -> None:
+        self.store, self.rules, self._clock = store, rules, clock
         self.at: float = store.fact("at") or 0.0  # of the last change; it never runs backwards
         self.is_due = False  # something, because of rows that were issued, not of time
+
+    def now(self) -> float:
+        """The time; a clock may be set back, this is not."""
+        return max(float(self._clock()), self.at)
 
     @property
     def oldest(self) -> OpenTask | None:
@@ -91,6 +123,11 @@ class Tasks:
         found = self.store.query(f"SELECT {columns} FROM tasks {where}", values)
         return OpenTask(*found[0][:4]) if found and found[0][4] is None else None
 
+    @property
+    def removed(self) -> dict[str, int]:
+        """The last task, and the last round, of which rows were removed."""
+        return self.store.fact("removed") or {"task": 0, "round": 0}
+
     def is_late(self, task: int) -> bool:
         """Whether a row's task is closed."""
         return task <= self.store.counts["tasks"]
@@ -102,16 +139,13 @@ class Tasks:
         while placed < len(rows):
             task = self.filling or self._begin(now)
             size = int(max(min(most - task.size, len(rows) - placed), 0))
+            numbered = enumerate(rows[placed : placed + size], first + placed)
             self.store.insert(
                 "INSERT INTO rows (number, task, at, id, content, answer, round, why, groups)",
-                [
-                    (number, task.number, now, *row)
-                    for number, row in enumerate(rows[placed : placed + size], first + placed)
-                ],
+                [(number, task.number, now, *row) for number, row in numbered],
             )
-            self.store.write(
-                "UPDATE tasks SET size = size + ? WHERE number = ?", [size, task.number]
-            )
+            more = [size, task.number]
+            self.store.write("UPDATE tasks SET size = size + ? WHERE number = ?", more)
             placed += size
             if task.size + size >= most:
                 self._fill(task.number, now)
@@ -120,8 +154,8 @@ class Tasks:
         self.is_due |= self.store.counts["held"] > self.rules.max_rows
 
     def _begin(self, now: float) -> OpenTask:
-        [(last,)] = self.store.query("SELECT max(number) FROM tasks")
-        task = OpenTask(max(last or 0, self.store.counts["tasks"]) + 1, now, 0, None)
+        last = self.store.value("SELECT max(number) FROM tasks") or 0
+        task = OpenTask(max(last, self.store.counts["tasks"]) + 1, now, 0, None)
         self.store.write("INSERT INTO tasks (number, opened_at, size) VALUES (?, ?, 0)", task[:2])
         return task
 
@@ -130,28 +164,20 @@ class Tasks:
 
     def label(self, labels: Mapping[int, str], late: Sequence[int], now: float) -> None:
         """Take labels of waiting rows, by their numbers."""
-        self.store.write_many(
-            f"UPDATE rows SET label = ?, state = {LABELLED} WHERE number = ?",
-            [(label, number) for number, label in labels.items()],
-        )
-        dropped = late if self.rules.late == "drop" else ()
-        self.store.write_many("DELETE FROM rows WHERE number = ?", [(n,) for n in dropped])
-        self._count(
-            now,
-            labelled=len(labels),
-            waiting=-len(labels),
-            late=len(late),
-            dropped=len(dropped),
-            held=-len(dropped),
-        )
+        self._set(f"label = ?, state = {LABELLED}", labels)
+        self._count(now, labelled=len(labels), waiting=-len(labels), late=len(late))
+        if self.rules.late == "drop":
+            self.store.write_many("DELETE FROM rows WHERE number = ?", [(n,) for n in late])
+            self._count(now, dropped=len(late), held=-len(late))
 
     def correct(self, labels: Mapping[int, str], groups: Mapping[int, str]) -> None:
         """Replace labels of rows whose task is open, and add groups that came with a label."""
-        for change, values in (("label = ?", labels), ("groups = json_patch(groups, ?)", groups)):
-            self.store.write_many(
-                f"UPDATE rows SET {change} WHERE number = ?",
-                [(value, number) for number, value in values.items()],
-            )
+        self._set("label = ?", labels)
+        self._set("groups = json_patch(groups, ?)", groups)
+
+    def _set(self, change: str, values: Mapping[int, str]) -> None:
+        by_number = [(value, number) for number, value in values.items()]
+        self.store.write_many(f"UPDATE rows SET {change} WHERE number = ?", by_number)
 
     def catch_up(self, now: float) -> None:
         """Fill, close and expire what is due by now."""
@@ -159,39 +185,32 @@ class Tasks:
         if self._due(now):
             with self.store.writing():
                 while due := self._due(now):
-                    what, value, at = due
-                    if what == "full":
-                        self._fill(value, at)
-                    elif what == "expired":
-                        self._expire(value, at)
-                    else:
-                        self.close(what, at)
+                    due()
 
-    def _due(self, now: float) -> tuple[str, int, float] | None:
-        """What has to happen next: full and which task, expired and how many, or why to close."""
-        rules, task = self.rules, self.filling
+    def _due(self, now: float) -> Callable[[], None] | None:
+        """Return what has to happen next, to be called."""
+        rules, task, oldest = self.rules, self.filling, self.oldest
         if task:
             if rules.task_rows is not None and task.size >= rules.task_rows:
-                return "full", task.number, now
+                return partial(self._fill, task.number, now)
             if rules.task_seconds is not None and now >= task.opened_at + rules.task_seconds:
-                return "full", task.number, task.opened_at + rules.task_seconds
-        oldest = self.oldest
+                return partial(self._fill, task.number, task.opened_at + rules.task_seconds)
         if oldest and oldest.full_at is not None:
             if not self._is_waited_for(oldest.number):
-                return "complete", 0, now
+                return partial(self.close, "complete", now)
             if rules.wait_seconds is not None and now >= oldest.full_at + rules.wait_seconds:
-                return "time", 0, now
+                return partial(self.close, "time", now)
         excess = self.store.counts["held"] - rules.max_rows
         if excess <= 0:
             return None
         if self.store.counts["waiting"]:
-            return "expired", excess, now
+            return partial(self._expire, excess, now)
         # With nothing to wait for, what is held can only be learned from.
-        return ("full", task.number, now) if task else ("room", 0, now)
+        return partial(self._fill, task.number, now) if task else partial(self.close, "room", now)
 
     def _is_waited_for(self, task: int) -> bool:
         query = f"SELECT 1 FROM rows WHERE state < 2 AND state = {WAITING} AND task = ? LIMIT 1"
-        return bool(self.store.query(query, [task]))
+        return bool(self.store.value(query, [task]))
 
     def _expire(self, rows: int, now: float) -> None:
         """Drop the oldest predictions that nobody has labelled."""
@@ -204,26 +223,16 @@ class Tasks:
 
     def close(self, why: str, now: float) -> None:
         """Close the oldest task with its labelled rows and the late ones, or these alone."""
-        task, counts = self.oldest or self._begin(now), self.store.counts
-        open_rows = f"state < 2 AND state = {LABELLED} AND task"
-        [(late,)] = self.store.query(
-            f"SELECT count(*) FROM rows WHERE {open_rows} < ?", [task.number]
-        )
-        rows = self.store.write(
-            f"UPDATE rows SET state = {TAKEN}, taken_by = ? WHERE {open_rows} <= ?",
-            [task.number, task.number],
-        )
+        number, _, size, _ = self.oldest or self._begin(now)
+        labelled = f"state < 2 AND state = {LABELLED} AND task"
+        late = self.store.value(f"SELECT count(*) FROM rows WHERE {labelled} < ?", [number])
+        taken = f"UPDATE rows SET state = {TAKEN}, taken_by = ? WHERE {labelled} <= ?"
+        rows = self.store.write(taken, [number, number])
+        round = self.store.counts["rounds"] + 1 if rows else None
         self.store.write(
             "UPDATE tasks SET closed_at = ?, why = ?, round = ?, late = ?, unlabelled = ? "
             "WHERE number = ?",
-            [
-                now,
-                why,
-                counts["rounds"] + 1 if rows else None,
-                late,
-                task.size - (rows - late),
-                task.number,
-            ],
+            [now, why, round, late, size - (rows - late), number],
         )
         self._count(now, tasks=1, rounds=1 if rows else 0, held=-rows)
 
@@ -249,22 +258,19 @@ class Tasks:
         retain = self.rules.retain_seconds
         if retain is None:
             return 0
-        [(unlearned,)] = self.store.query(
-            "SELECT min(number) FROM tasks WHERE round > ?", [learned]
-        )
+        unlearned = self.store.value("SELECT min(number) FROM tasks WHERE round > ?", [learned])
         end = self.store.counts["tasks"] if unlearned is None else unlearned - 1
         # Rows are in the order of time: those to go are among the first ones.
-        young = self.store.query(
-            "SELECT number FROM rows WHERE at >= ? ORDER BY number LIMIT 1", [now - retain]
-        )
+        query = "SELECT number FROM rows WHERE at >= ? ORDER BY number LIMIT 1"
+        young = self.store.value(query, [now - retain]) or self.store.counts["issued"] + 1
+        values = [young, end, end]
         old = (
             f"number < ? AND task <= ? AND state != {LABELLED} "
             "AND (taken_by IS NULL OR taken_by <= ?)"
         )
-        values = [young[0][0] if young else self.store.counts["issued"] + 1, end, end]
         with self.store.writing():
             query = f"SELECT count(*) FROM rows WHERE state < 2 AND state = {WAITING} AND {old}"
-            [(waiting,)] = self.store.query(query, values)
+            waiting = self.store.value(query, values)
             [(task, round)] = self.store.query(
                 "SELECT max(number), max(round) FROM tasks WHERE number IN "
                 f"(SELECT taken_by FROM rows WHERE {old})",

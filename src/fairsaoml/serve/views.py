@@ -6,13 +6,14 @@ Reads have a connection of their own and see what is committed; they never wait 
 import json
 import threading
 import time
+from functools import lru_cache
 from typing import Any
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.confidence import Share, wilson
 from fairsaoml.evaluate.shares import RATES, Counts, summed
 from fairsaoml.evaluate.verdict import judge
-from fairsaoml.serve.reasons import reasons_from_bytes
+from fairsaoml.serve.live import reasons_from_bytes
 from fairsaoml.serve.service import TALLY, Service
 from fairsaoml.serve.store import NEVER
 from fairsaoml.serve.wire import is_text, to_line
@@ -31,45 +32,36 @@ class Views:
     def __init__(self, service: Service) -> None:
         self.service, self._connection = service, service.store.reader()
         self._lock = threading.Lock()
-        self._fairness: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._judged = lru_cache(maxsize=8)(self._judge)
         self.begun = time.time()
 
     def _query(self, sql: str, *values: Any) -> list[tuple]:
         with self._lock:
             return self._connection.execute(sql, values).fetchall()
 
-    def rounds(self, since: int, most: int = MOST_LINES) -> dict[str, Any]:
+    def _lines(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        return [json.loads(line) for (line,) in self._query(sql, *values)]
+
+    def rounds(self, since: int) -> dict[str, Any]:
         """Return the journal's lines after a round, oldest first, and the last event's number."""
         event = self.last_event()
-        before = self.service.rounds_before
-        lines = self._query(
-            "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round "
-            "LIMIT ?",
-            since - before,
-            most,
+        query = (
+            "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round LIMIT ?"
         )
-        return {"rounds": [json.loads(line) for (line,) in lines], "event": event}
-
-    def last_rounds(self, count: int) -> list[dict[str, Any]]:
-        """Return the last lines of the journal, oldest first."""
-        lines = self._query(
-            "SELECT record FROM tasks WHERE record IS NOT NULL ORDER BY number DESC LIMIT ?", count
-        )
-        return [json.loads(line) for (line,) in reversed(lines)]
+        lines = self._lines(query, since - self.service.rounds_before, MOST_LINES)
+        return {"rounds": lines, "event": event}
 
     def fairness(self, window: int = WINDOW) -> dict[str, Any]:
         """Return the verdict on the last rounds, and each group's rates with their intervals."""
         if not 1 <= window <= MOST_LINES:
             raise DataError(f"expected a window of 1 to {MOST_LINES} rounds, got {window}")
-        round = self.service.live.round
-        if window not in self._fairness or self._fairness[window][0] != round:
-            if len(self._fairness) > 8:
-                self._fairness.clear()
-            self._fairness[window] = (round, self._judged(window))
-        return {**self._fairness[window][1], "alarms": self.service.alarms.on}
+        judged = self._judged(window, self.service.live.round)
+        return {**judged, "alarms": self.service.alarms.on}
 
-    def _judged(self, window: int) -> dict[str, Any]:
-        lines = self.last_rounds(window)
+    def _judge(self, window: int, round: int) -> dict[str, Any]:
+        """Judge the last rounds, up to `round`: the answer is the same until there is another."""
+        query = "SELECT record FROM tasks WHERE record IS NOT NULL ORDER BY number DESC LIMIT ?"
+        lines = self._lines(query, window)[::-1]
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
         groups: dict[str, Any] = {}
@@ -111,16 +103,16 @@ class Views:
             "groups": json.loads(groups),
             "label": None if label is None else words[json.loads(label)],
             "state": STATES[state],
-            "why": why and reasons_from_bytes(why, self.service.live.online.schema.features),
+            "why": why and reasons_from_bytes(why, self.service.live.schema.features),
         }
 
     def model(self) -> dict[str, Any]:
         """Return what runs."""
         service = self.service
-        online, reader, counts = service.live.online, service.reader, service.store.counts
+        online, reader, counts = service.live, service.reader, service.store.counts
         return {
             "learner": online.learner,
-            "round": service.live.round,
+            "round": online.round,
             "columns": list(reader.columns),
             "label": {"column": reader.model.label.column, "values": list(reader.words)},
             "groups": {name: list(levels) for name, levels in online.schema.attributes},
@@ -173,7 +165,7 @@ class Views:
     def alarms(self) -> list[dict[str, Any]]:
         """Return the last alarms, newest first."""
         query = "SELECT content FROM events WHERE kind = 'alarm' ORDER BY number DESC LIMIT 50"
-        return [json.loads(content) for (content,) in self._query(query)]
+        return self._lines(query)
 
     def close(self) -> None:
         """Close the connection."""
