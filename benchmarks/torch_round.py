@@ -35,6 +35,7 @@ STYLES = ("vmap", "batched", "compiled")
 PROFILED = 10  # rounds
 EMPTY = 2.0  # the priority of a slot that holds no row
 HEDGE_SCALE = 3.0
+GOLDEN = 2654435769  # 2^32 times the golden section, by which windows of rows start
 LABELS = {"dp": (None,), "eo": (1, 0)}  # what a notion's constraints condition on
 
 Params = tuple[Tensor, ...]  # weight, bias, weight, bias, ...
@@ -137,6 +138,15 @@ def move(primal: Params, slope: Params, step: Tensor | float) -> Params:
         return step if isinstance(step, float) else step.view(-1, *[1] * (d.dim() - 1))
 
     return tuple(value - fitting(d) * d for value, d in zip(primal, slope, strict=True))
+
+
+def shortened(slope: Params, bound: float | None, axes: int = 0) -> Params:
+    """A gradient no longer than `bound`; the first `axes` axes are gradients of their own."""
+    if bound is None:
+        return slope
+    squares = sum(leaf.flatten(axes).square().sum(-1) for leaf in slope)
+    shrink = (bound / squares.clamp(min=torch.finfo(torch.float32).tiny).sqrt()).clamp(max=1.0)
+    return tuple(leaf * shrink.view(*shrink.shape, *[1] * (leaf.dim() - axes)) for leaf in slope)
 
 
 def joined(lower: Expert, upper: Expert) -> Expert:
@@ -251,20 +261,22 @@ class TorchRound:
         return Draws(old, order, held.sum(2))
 
     def rows(self, draws: Draws, deployed: Deployed, query: bool, times: int) -> Rows:
-        """All draws of a round of one sort, (iteration, level, ...)."""
-        ask = self.config.query
+        """All draws of a round of one sort, (iteration, level, ...): windows of its own rows."""
         support, held = self.config.support, draws.held
-        supported = (-(-held * support // (support + ask))).clamp(max=support)
-        queried = torch.minimum(held - supported, torch.full_like(held, ask))
-        size, filled = (ask, queried) if query else (support, supported)
-        iteration = torch.arange(times)[:, None, None] + int(query)
+        supported = -(-held * support // (support + self.config.query))
+        if query:
+            size, first, pool = self.config.query, supported, held - supported
+        else:
+            size, first, pool = support, torch.zeros_like(held), supported
+        turns = (torch.arange(times) * GOLDEN % 2**32).float() / 2.0**32
+        start = (turns[:, None, None] * pool.float()).long()
         places = torch.arange(size)
-        first = iteration * supported
-        position = (first[..., None] + places) % held.clamp(min=1)[..., None]
-        slot = draws.slots.expand(times, -1, -1, -1).gather(3, position)
+        place = (start[..., None] + places) % pool.clamp(min=1)[..., None] + first[..., None]
         levels, classes, slots = draws.samples.priority.shape
+        slot = draws.slots.expand(times, -1, -1, -1).gather(3, place % slots)
         index = slot + slots * torch.arange(levels * classes).view(levels, classes, 1)
         group = draws.samples.group.view(-1)[index]
+        filled = torch.minimum(-(-pool // 2), torch.full_like(pool, size))
         weight = (places < filled[..., None]).expand(index.shape).float()
         y = torch.arange(2.0)[:, None].expand(index.shape)
         return self.counted(
@@ -357,6 +369,7 @@ class TorchRound:
         awake, levels = len(roots), len(terms.weights)
         start = spread(meta, awake)
         slope, _ = self.gradient(objective)(start.primal, start.dual, *draw.support)
+        slope = shortened(slope, self.config.gradient_bound, axes=1)
         primal = move(start.primal, slope, self.config.inner_primal_step / roots)
         ascent = (
             self.config.inner_dual_step
@@ -369,22 +382,19 @@ class TorchRound:
             value, violation = objective(primal, dual, x, rows)
             return p * value, violation
 
-        if self.config.meta_gradient == "first-order":
-            here = asleep._replace(primal=spread(meta, levels - awake).primal)
-            points = joined(adapted, here)
-            return adapted, *self.gradient(weighted)(
-                points.primal, points.dual, *draw.query, terms.weights
-            )
         lower, upper = (
             some(draw.query, lambda leaf, part=part: leaf[part])
             for part in (slice(awake), slice(awake, levels))
         )
-        slopes, violation = self.gradient(weighted)(
-            adapted.primal, adapted.dual, *lower, terms.weights[:awake]
-        )
+        if self.config.meta_gradient == "first-order":
+            here = asleep._replace(primal=spread(meta, levels - awake).primal)
+            points, rows, weights = joined(adapted, here), draw.query, terms.weights
+        else:
+            points, rows, weights = adapted, lower, terms.weights[:awake]
+        slopes, violation = self.gradient(weighted)(points.primal, points.dual, *rows, weights)
         if awake < levels:
             sleeping = objective(asleep.primal, asleep.dual, *upper)[1]
-            violation = torch.cat([violation, sleeping])
+            violation = torch.cat([violation[:awake], sleeping])
         return adapted, slopes, violation
 
     def through(self, meta: Expert, slopes: Params, draw: Bilevel, terms: Terms) -> Params:
@@ -397,6 +407,7 @@ class TorchRound:
 
         def along(primal: Params) -> Tensor:
             slope, _ = self.gradient(self.objective(terms))(primal, start.dual, *draw.support)
+            slope = shortened(slope, self.config.gradient_bound, axes=1)
             return sum((a * b).sum() for a, b in zip(slope, slopes, strict=True))
 
         return move(slopes, grad(along)(start.primal), self.config.inner_primal_step / terms.roots)
@@ -414,7 +425,7 @@ class TorchRound:
         config = self.config
         damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
         ascent = terms.weights @ (violation - damping * torch.cat([adapted.dual, asleep.dual]))
-        slope = tuple(leaf.sum(0) for leaf in slopes)
+        slope = shortened(tuple(leaf.sum(0) for leaf in slopes), config.gradient_bound)
         return meta._replace(
             primal=move(meta.primal, slope, config.meta_primal_step),
             dual=(meta.dual + config.meta_dual_step * ascent).relu(),

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks/ is no part of 
 pytest.importorskip("torch", reason="the peer is written in PyTorch (the extra `bench`)")
 
 from benchmarks.arithmetic import Product, products
-from benchmarks.torch_round import TorchRound, largest_difference
+from benchmarks.torch_round import EMPTY, TorchRound, largest_difference
 from benchmarks.workload import KINDS, Game, Size
 
 TINY = Size("tiny", features=5, per_class=10, rows=64, levels=3)
@@ -34,7 +34,7 @@ def test_the_peer_s_own_draws_hold_the_rows_of_the_waking_levels_task_alone() ->
     samples = peer.state.samples
     for level in range(peer.awake(TINY.typical)):
         for label in (0, 1):
-            held = samples.priority[level, label] < float("inf")
+            held = samples.priority[level, label] < EMPTY
             found = {tuple(row) for row in samples.x[level, label][held].tolist()}
             wanted = {tuple(row) for row in batch.x[batch.y == label].tolist()}
             assert found == wanted
