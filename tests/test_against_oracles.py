@@ -344,7 +344,7 @@ def windows(draws: experts.Draws, window: Any, iterations: int, sizes: buffers.S
     """The draws of so many iterations, as the library takes them: iteration, then level axis."""
 
     def of_level(samples: Any, order: Any, iteration: Any) -> Batch:
-        return window(buffers.deal(samples, order, sizes), iteration, sizes)
+        return window(buffers.deal(samples, order, sizes), iteration)
 
     of_levels = jax.vmap(of_level, in_axes=(0, 0, None))
     return jax.vmap(of_levels, in_axes=(None, None, 0))(*draws, jnp.arange(iterations))

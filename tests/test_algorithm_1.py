@@ -100,9 +100,7 @@ def played(**changes: Any) -> tuple[list[Any], Draws]:
         decks = jax.vmap(partial(buffers.deal, sizes=sizes))(*draws)
         iterations = jnp.arange(config.meta_iterations + 1)
         return {
-            kind: jax.vmap(jax.vmap(take, in_axes=(0, None, None)), in_axes=(None, 0, None))(
-                decks, iterations, sizes
-            )
+            kind: jax.vmap(jax.vmap(take, in_axes=(0, None)), in_axes=(None, 0))(decks, iterations)
             for kind, take in (("support", buffers.take_support), ("query", buffers.take_query))
         }
 

@@ -50,9 +50,7 @@ def sample_of(*tasks, seed=0, capacity=CAPACITY):
 def draws(sample, iteration, sizes, seed=0):
     """Support and query of an iteration."""
     deck = buffers.deal(sample, buffers.shuffle(jax.random.key(seed), sample), sizes)
-    return tuple(
-        take(deck, iteration, sizes) for take in (buffers.take_support, buffers.take_query)
-    )
+    return tuple(take(deck, iteration) for take in (buffers.take_support, buffers.take_query))
 
 
 def held(sample, label):
@@ -187,8 +185,13 @@ def test_an_empty_sample_draws_nothing_and_stays_finite():
         assert np.isfinite(batch.x).all()
 
 
-def test_draws_have_the_asked_shape_whatever_the_sample_holds():
-    for count in (0, 3, 40):
-        support, query = draws(sample_of(mixed(0, count)), 0, Sizes(support=3, query=5))
-        assert support.y.tolist() == [0.0] * 3 + [1.0] * 3
-        assert query.y.tolist() == [0.0] * 5 + [1.0] * 5
+def test_draws_have_one_shape_whatever_the_sample_holds():
+    for capacity, (support_rows, query_rows) in {
+        LARGE: (3, 5),  # as asked
+        CAPACITY: (2, 3),  # half of the 3 and the 5 rows that there is room for
+    }.items():
+        for count in (0, 3, 40):
+            sample = sample_of(mixed(0, count), capacity=capacity)
+            support, query = draws(sample, 0, Sizes(support=3, query=5))
+            assert support.y.tolist() == [0.0] * support_rows + [1.0] * support_rows
+            assert query.y.tolist() == [0.0] * query_rows + [1.0] * query_rows

@@ -19,6 +19,7 @@ __all__ = [
     "Shuffle",
     "Sizes",
     "arrivals",
+    "cut",
     "deal",
     "empty",
     "forget",
@@ -61,7 +62,7 @@ class Pool(NamedTuple):
     x: Float[Array, "class feature place"]
     group: Int[Array, "class attribute place"]
     held: Int[Array, "class"]
-    drawn: Int[Array, "class"]  # rows of a draw
+    weight: Float[Array, "class drawn"]  # of a draw's rows: 1, and 0 where a class is short
 
 
 class Deck(NamedTuple):
@@ -154,7 +155,8 @@ def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) ->
 
     They share a class in proportion to what they ask for: half and half when both ask for the same
     (D20). A draw is a window of its pool, and takes at most half of it, so that the draws of a
-    round differ. `once` is a deck for a single draw of each kind, which may take all there is.
+    round differ; no draw is given room for more. `once` is a deck for a single draw of each kind,
+    which may take all there is.
     """
     support, query = sizes
     capacity = order.slots.shape[1]
@@ -164,14 +166,16 @@ def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) ->
         supported = jnp.minimum(support, supported)
 
     def pool(first: Int[Array, "class"], rows: Int[Array, "class"], room: int, size: int) -> Pool:
-        places = jnp.arange(size if once else room + size)
+        most = size if once else min(size, -(-room // 2))
+        places = jnp.arange(most if once else room + most)
         place = first[:, None] + places % jnp.maximum(rows, 1)[:, None]
         slot = jnp.take_along_axis(order.slots, place % capacity, axis=1)
+        drawn = rows if once else -(-rows // 2)
         return Pool(
             x=jnp.swapaxes(_rows(buffer.x, slot), 1, 2),
             group=jnp.swapaxes(_rows(buffer.group, slot), 1, 2),
             held=rows,
-            drawn=jnp.minimum(size, rows if once else -(-rows // 2)),
+            weight=(jnp.arange(most) < drawn[:, None]).astype(jnp.float32),
         )
 
     return Deck(
@@ -180,41 +184,42 @@ def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) ->
     )
 
 
-def take_support(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
-    """The support draw of an iteration: up to `sizes.support` rows per class."""
-    return _window(deck.support, iteration, sizes.support)
+def take_support(deck: Deck, iteration: Iteration) -> Batch:
+    """The support draw of an iteration: up to as many rows per class as supports asked for."""
+    return _window(deck.support, iteration)
 
 
-def take_query(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
-    """The query draw of an iteration: up to `sizes.query` rows per class, in no support."""
-    return _window(deck.query, iteration, sizes.query)
+def take_query(deck: Deck, iteration: Iteration) -> Batch:
+    """The query draw of an iteration: rows that are in no support of the round."""
+    return _window(deck.query, iteration)
 
 
-def _window(pool: Pool, iteration: Iteration, size: int) -> Batch:
-    """Draw `iteration` of a pool; windows start at multiples of the golden section of it.
+def _window(pool: Pool, iteration: Iteration) -> Batch:
+    """Draw `iteration` of a pool."""
+    size = pool.weight.shape[1]
+    return Batch(
+        x=cut(pool, pool.x, iteration).T,
+        y=jnp.repeat(jnp.arange(CLASSES, dtype=jnp.float32), size),
+        group=cut(pool, pool.group, iteration).T,
+        weight=pool.weight.reshape(-1),
+    )
 
-    So a round sees its rows evenly, and no window comes twice where rows are three times as many
-    as draws.
+
+def cut(pool: Pool, values: Array, iteration: Iteration) -> Array:
+    """What draw `iteration` of a pool has of `values`: (class, ..., place) to (..., row).
+
+    Windows start at multiples of the golden section of the rows held. So a round sees its rows
+    evenly, and no window comes twice where rows are three times as many as draws. Classes come one
+    after another.
     """
+    size = pool.weight.shape[1]
     turns = (jnp.asarray(iteration, jnp.uint32) * jnp.uint32(GOLDEN)).astype(jnp.float32)
     start = (turns / 2.0**32 * pool.held.astype(jnp.float32)).astype(jnp.int32)
-
-    def cut(values: Array) -> Array:
-        """(class, ..., place) to rows, classes one after another."""
-        return jnp.concatenate(
-            [
-                jax.lax.dynamic_slice_in_dim(values[label], start[label], size, axis=1)
-                for label in range(CLASSES)
-            ],
-            axis=1,
-        ).T
-
-    return Batch(
-        x=cut(pool.x),
-        y=jnp.repeat(jnp.arange(CLASSES, dtype=jnp.float32), size),
-        group=cut(pool.group),
-        weight=(jnp.arange(size) < pool.drawn[:, None]).astype(jnp.float32).reshape(-1),
-    )
+    windows = [
+        jax.lax.dynamic_slice_in_dim(values[label], start[label], size, axis=-1)
+        for label in range(CLASSES)
+    ]
+    return jnp.concatenate(windows, axis=-1)
 
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:

@@ -72,7 +72,7 @@ def take(draws: TaskDraws, iteration: Int[Array, ""], sizes: Sizes) -> tuple[Bat
     order = jax.tree.map(lambda leaf: leaf[iteration], draws.order)
     # The order is this iteration's own, so its draws are the first windows of it.
     deck = buffers.deal(task, order, sizes, once=True)
-    return buffers.take_support(deck, 0, sizes), buffers.take_query(deck, 0, sizes)
+    return buffers.take_support(deck, 0), buffers.take_query(deck, 0)
 
 
 def remember(draws: TaskDraws) -> TaskMemory:

@@ -18,7 +18,7 @@ from fairsaoml.core.buffers import Buffer, Deck, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig, damping
 from fairsaoml.core.experts import Bank, Roll, put
 from fairsaoml.core.learner import Method, Update, wrap
-from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added
+from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added, violations_asleep
 from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.settings import integer, number, one_of, optional, setting
@@ -128,9 +128,8 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
             inner=inner_steps(problem, config, state, levels),
         )
         draws = experts.draw(key, state.samples, batch, roll.awake)
-        decks = jax.lax.map(
-            lambda level: buffers.deal(level.samples, level.order, sizes(config)), draws
-        )
+        sizes = Sizes(support=config.support, query=config.query)
+        decks = jax.lax.map(lambda level: buffers.deal(level.samples, level.order, sizes), draws)
         meta, pairs = learn(problem, config, state.meta, bank.pair, decks, terms, roll)  # 15-24
         credited, violation = credit(
             problem, config, meta, bank._replace(pair=pairs), decks, terms, roll.present
@@ -163,11 +162,6 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         grow=grow,
     )
     return wrap(problem, config, method)
-
-
-def sizes(config: FairSAOMLConfig) -> Sizes:
-    """Rows per class of the two draws."""
-    return Sizes(support=config.support, query=config.query)
 
 
 def longest(batch: Batch) -> Float[Array, ""]:
@@ -208,37 +202,44 @@ def learn(
     Returns the meta pair and all experts' pairs. Experts take turns: only the awake adapt, and one
     program serves any number of them. The numbers must come from the round alone.
     """
-    meta_gradient = META_GRADIENTS[config.meta_gradient]
+    adapting, sleeping = META_GRADIENTS[config.meta_gradient]
     previous = meta
 
-    def iterate(carry: tuple, iteration: Int[Array, ""]) -> tuple:
-        meta, pairs = carry
+    def violations_of(level: Int[Array, ""] | int, violation: Array) -> Array:
+        deck, pair = experts.at((decks, pairs), level)
+        gaps = violations_asleep(problem, terms.deployed, deck, pair, config.meta_iterations)
+        return violation.at[:, level].set(gaps)
+
+    def iterate(carry: tuple, draw: tuple) -> tuple:
+        (meta, pairs), (iteration, violation) = carry, draw
         if config.meta_start == "previous":
             meta = previous
 
         def turn(level: Int[Array, ""] | int) -> Turn:
             expert = experts.at((decks, terms.weights, terms.inner), level)
-            draw = (iteration, sizes(config), config.inner_steps)
-            return Turn(problem, terms.deployed, *draw, *expert)
+            return Turn(problem, terms.deployed, iteration, config.inner_steps, *expert)
 
         def awake(level: Int[Array, ""] | int, sums: tuple) -> tuple:
             gradient, violation, pairs = sums
-            slope, gaps, adapted = meta_gradient.awake(turn(level), meta)
+            slope, gaps, adapted = adapting(turn(level), meta)
             return added(gradient, slope), violation.at[level].set(gaps), put(pairs, level, adapted)
 
-        def asleep(level: Int[Array, ""] | int, sums: tuple) -> tuple:
-            gradient, violation = sums
-            slope, gaps = meta_gradient.asleep(turn(level), meta, experts.at(pairs, level))
-            return added(gradient, slope), violation.at[level].set(gaps)
+        def asleep(level: Int[Array, ""] | int, gradient: Params) -> Params:
+            assert sleeping is not None
+            return added(gradient, sleeping(turn(level), meta, experts.at(pairs, level)))
 
-        nothing = jax.tree.map(jnp.zeros_like, (meta.primal, pairs.dual))
-        *sums, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, (*nothing, pairs))
-        gradient, violation = jax.lax.fori_loop(
-            roll.awake_count, roll.present_count, asleep, tuple(sums)
+        nothing = jax.tree.map(jnp.zeros_like, meta.primal)
+        gradient, violation, pairs = jax.lax.fori_loop(
+            0, roll.awake_count, awake, (nothing, violation, pairs)
         )
+        if sleeping is not None:
+            gradient = jax.lax.fori_loop(roll.awake_count, roll.present_count, asleep, gradient)
         return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
 
-    return jax.lax.scan(iterate, (meta, pairs), jnp.arange(config.meta_iterations))[0]
+    unknown = jnp.zeros((config.meta_iterations, *pairs.dual.shape))
+    violation = jax.lax.fori_loop(roll.awake_count, roll.present_count, violations_of, unknown)
+    draws = jnp.arange(config.meta_iterations), violation
+    return jax.lax.scan(iterate, (meta, pairs), draws)[0]
 
 
 def meta_step(
@@ -275,7 +276,7 @@ def credit(
     violations of the meta pair come beside.
     """
     take = buffers.take_query if config.credit_rows == "query" else buffers.take_support
-    rows = jax.vmap(lambda deck: take(deck, config.meta_iterations, sizes(config)))(decks)
+    rows = jax.vmap(lambda deck: take(deck, config.meta_iterations))(decks)
 
     def cost(pair: PrimalDual, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, pair, rows, terms.deployed)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, experts
-from fairsaoml.core.buffers import Deck, Sizes
+from fairsaoml.core.buffers import Deck
 from fairsaoml.core.config import DrawingConfig
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import move, project
@@ -137,7 +137,7 @@ def gains(
     average = experts.mixture(state.weights, state.primal)
 
     def on_draw(iteration: Int[Array, ""]) -> PerLevel:
-        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        rows = buffers.take_support(deck, iteration)
 
         def loss(primal: Params) -> Float[Array, ""]:
             return problem.loss(problem.model.scores(primal, rows.x), rows)
@@ -154,7 +154,7 @@ def learn(
     """Every expert descends the loss of every draw, with its own step size."""
 
     def once(iteration: Int[Array, ""], primal: Params) -> Params:
-        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        rows = buffers.take_support(deck, iteration)
         return descend(problem, config, primal, rows, steps)
 
     return jax.lax.fori_loop(0, config.meta_iterations, once, primal)

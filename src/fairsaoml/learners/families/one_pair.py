@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, Int
 
 from fairsaoml.core import buffers, experts
-from fairsaoml.core.buffers import Deck, Sizes
+from fairsaoml.core.buffers import Deck
 from fairsaoml.core.config import DrawingConfig
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import evaluate, start
@@ -61,7 +61,7 @@ def learn(
     """`meta_iterations` moves, each on its own draw of this round's rows."""
 
     def once(iteration: Int[Array, ""], pair: PrimalDual) -> PrimalDual:
-        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        rows = buffers.take_support(deck, iteration)
         return move(round, pair, rows, deployed)
 
     return jax.lax.fori_loop(0, config.meta_iterations, once, pair)
