@@ -49,8 +49,8 @@ def sample_of(*tasks, seed=0, capacity=CAPACITY):
 @partial(jax.jit, static_argnames="sizes")
 def draws(sample, iteration, sizes, seed=0):
     """Support and query of an iteration."""
-    deck = buffers.deal(sample, buffers.shuffle(jax.random.key(seed), sample), sizes)
-    return tuple(take(deck, iteration) for take in (buffers.take_support, buffers.take_query))
+    hands = buffers.deal(buffers.shuffle(jax.random.key(seed), sample), sizes)
+    return tuple(buffers.take(buffers.lay_out(sample, hand), iteration) for hand in hands)
 
 
 def held(sample, label):

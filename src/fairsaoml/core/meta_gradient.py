@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import buffers
-from fairsaoml.core.buffers import Deck
+from fairsaoml.core.buffers import Buffer, Hand, Pool
 from fairsaoml.core.primal_dual import Steps, lagrangian, run_base_learner, violations
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Params, PrimalDual, Problem
@@ -27,20 +27,21 @@ class Turn(NamedTuple):
     deployed: Deployed
     iteration: Int[Array, ""]
     inner_steps: int
-    deck: Deck  # of its own interval's sample
+    support: Pool  # of its own interval's sample
+    query: Pool
     weight: Float[Array, ""]
     steps: Steps
 
     def adapt(self, meta: PrimalDual) -> PrimalDual:
         """The expert's pair: the base learner from the meta pair (Eq. 10 to 12)."""
-        support = buffers.take_support(self.deck, self.iteration)
+        support = buffers.take(self.support, self.iteration)
         return run_base_learner(
             self.problem, meta, support, self.deployed, self.steps, self.inner_steps
         )
 
     def on_query(self, pair: PrimalDual) -> tuple[Float[Array, ""], Array]:
         """The weighted Lagrangian of a pair, and its violations."""
-        query = buffers.take_query(self.deck, self.iteration)
+        query = buffers.take(self.query, self.iteration)
         value, violation = lagrangian(self.problem, pair, query, self.deployed)
         return self.weight * value, violation
 
@@ -98,18 +99,22 @@ META_GRADIENTS = {
 
 
 def violations_asleep(
-    problem: Problem, deployed: Deployed, deck: Deck, pair: PrimalDual, iterations: int
+    problem: Problem,
+    deployed: Deployed,
+    sample: Buffer,
+    query: Hand,
+    pair: PrimalDual,
+    iterations: int,
 ) -> Float[Array, "iteration constraint"]:
     """A sleeper's violations on the query draws of a round, at its own theta (Eq. 15).
 
     Its theta stays as it is, so that its rows are scored once for all draws.
     """
-    pool = deck.query
-    logits = jax.vmap(lambda x: problem.model.scores(pair.primal, x.T))(pool.x)
+    logits = problem.model.scores(pair.primal, buffers.rows_of(sample))
 
     def of_draw(iteration: Int[Array, ""]) -> Float[Array, "constraint"]:
-        query = buffers.take_query(deck, iteration)
-        return violations(problem, buffers.cut(pool, logits, iteration), query, deployed)
+        drawn = logits[buffers.places_of(sample, query, iteration)]
+        return violations(problem, drawn, buffers.pick(sample, query, iteration), deployed)
 
     return jax.vmap(of_draw)(jnp.arange(iterations))
 

@@ -7,6 +7,7 @@ are confessed at their line and listed in docs/deviations.md.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, experts, intervals
-from fairsaoml.core.buffers import Buffer, Deck, Sizes
+from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig, damping
 from fairsaoml.core.experts import Bank, Roll, put
 from fairsaoml.core.learner import Method, Update, wrap
@@ -84,6 +85,13 @@ class State(NamedTuple):
     longest_row: Float[Array, ""]  # largest row norm so far, for steps="paper"
 
 
+class Rows(NamedTuple):
+    """Every level's sample, and which of its rows the draws of a round come from."""
+
+    samples: Buffer
+    hands: Hands
+
+
 class Terms(NamedTuple):
     """What a round's learning is given besides pairs and draws."""
 
@@ -129,10 +137,11 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         )
         draws = experts.draw(key, state.samples, batch, roll.awake)
         sizes = Sizes(support=config.support, query=config.query)
-        decks = jax.lax.map(lambda level: buffers.deal(level.samples, level.order, sizes), draws)
-        meta, pairs = learn(problem, config, state.meta, bank.pair, decks, terms, roll)  # 15-24
+        hands = jax.vmap(lambda order: buffers.deal(order, sizes))(draws.order)
+        rows = Rows(draws.samples, hands)
+        meta, pairs = learn(problem, config, state.meta, bank.pair, rows, terms, roll)  # 15-24
         credited, violation = credit(
-            problem, config, meta, bank._replace(pair=pairs), decks, terms, roll.present
+            problem, config, meta, bank._replace(pair=pairs), rows, terms, roll.present
         )  # lines 25-28
         # An empty task wakes levels all the same.
         idle = state._replace(bank=bank, samples=draws.samples)
@@ -193,7 +202,7 @@ def learn(
     config: FairSAOMLConfig,
     meta: PrimalDual,
     pairs: PrimalDual,
-    decks: Deck,
+    rows: Rows,
     terms: Terms,
     roll: Roll,
 ) -> tuple[PrimalDual, PrimalDual]:
@@ -206,8 +215,9 @@ def learn(
     previous = meta
 
     def violations_of(level: Int[Array, ""] | int, violation: Array) -> Array:
-        deck, pair = experts.at((decks, pairs), level)
-        gaps = violations_asleep(problem, terms.deployed, deck, pair, config.meta_iterations)
+        sample, query, pair = experts.at((rows.samples, rows.hands.query, pairs), level)
+        times = config.meta_iterations
+        gaps = violations_asleep(problem, terms.deployed, sample, query, pair, times)
         return violation.at[:, level].set(gaps)
 
     def iterate(carry: tuple, draw: tuple) -> tuple:
@@ -216,7 +226,7 @@ def learn(
             meta = previous
 
         def turn(level: Int[Array, ""] | int) -> Turn:
-            expert = experts.at((decks, terms.weights, terms.inner), level)
+            expert = experts.at((supports, queries, terms.weights, terms.inner), level)
             return Turn(problem, terms.deployed, iteration, config.inner_steps, *expert)
 
         def awake(level: Int[Array, ""] | int, sums: tuple) -> tuple:
@@ -226,7 +236,12 @@ def learn(
 
         def asleep(level: Int[Array, ""] | int, gradient: Params) -> Params:
             assert sleeping is not None
-            return added(gradient, sleeping(turn(level), meta, experts.at(pairs, level)))
+
+            def pushed() -> Params:
+                return added(gradient, sleeping(turn(level), meta, experts.at(pairs, level)))
+
+            # Without weight nobody pushes: most who have slept for long. (Seeds as a batch all do.)
+            return jax.lax.cond(terms.weights[level] > 0, pushed, lambda: gradient)
 
         nothing = jax.tree.map(jnp.zeros_like, meta.primal)
         gradient, violation, pairs = jax.lax.fori_loop(
@@ -236,10 +251,25 @@ def learn(
             gradient = jax.lax.fori_loop(roll.awake_count, roll.present_count, asleep, gradient)
         return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
 
+    # Who adapts draws supports; whose slope is taken draws queries.
+    supports = laid_out(rows.samples, rows.hands.support, roll.awake_count)
+    pushing = roll.awake_count if sleeping is None else roll.present_count
+    queries = laid_out(rows.samples, rows.hands.query, pushing)
     unknown = jnp.zeros((config.meta_iterations, *pairs.dual.shape))
     violation = jax.lax.fori_loop(roll.awake_count, roll.present_count, violations_of, unknown)
     draws = jnp.arange(config.meta_iterations), violation
     return jax.lax.scan(iterate, (meta, pairs), draws)[0]
+
+
+def laid_out(samples: Buffer, hands: Hand, levels: Int[Array, ""]) -> Pool:
+    """The pools of the first levels; those of others stay empty."""
+
+    def lay(level: Int[Array, ""], pools: Pool) -> Pool:
+        return put(pools, level, buffers.lay_out(*experts.at((samples, hands), level)))
+
+    shapes = jax.eval_shape(jax.vmap(buffers.lay_out), samples, hands)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(0, levels, lay, nothing)
 
 
 def meta_step(
@@ -265,7 +295,7 @@ def credit(
     config: FairSAOMLConfig,
     meta: PrimalDual,
     bank: Bank,
-    decks: Deck,
+    rows: Rows,
     terms: Terms,
     present: Bool[Array, "level"],
 ) -> tuple[Bank, Float[Array, "constraint"]]:
@@ -275,8 +305,8 @@ def credit(
     both terms, so that an expert is not credited for a low price; and of bounded size. The
     violations of the meta pair come beside.
     """
-    take = buffers.take_query if config.credit_rows == "query" else buffers.take_support
-    rows = jax.vmap(lambda deck: take(deck, config.meta_iterations))(decks)
+    hand = rows.hands.query if config.credit_rows == "query" else rows.hands.support
+    fresh = jax.vmap(partial(buffers.pick, iteration=config.meta_iterations))(rows.samples, hand)
 
     def cost(pair: PrimalDual, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, pair, rows, terms.deployed)
@@ -284,8 +314,8 @@ def credit(
     duals = bank.pair.dual
     if config.credit_dual == "meta":
         duals = jnp.broadcast_to(meta.dual, duals.shape)
-    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta, rows)
-    of_expert, _ = jax.vmap(cost)(bank.pair._replace(dual=duals), rows)
+    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta, fresh)
+    of_expert, _ = jax.vmap(cost)(bank.pair._replace(dual=duals), fresh)
     # Same sign as evaluate.regret: positive means the expert won.
     bank = experts.credited(bank, of_meta - of_expert, present, config.credit_bound)
     return bank, terms.weights @ violation
