@@ -42,7 +42,9 @@ def test_the_peer_s_own_draws_hold_the_rows_of_the_waking_levels_task_alone() ->
 
 def test_a_round_s_products_are_those_of_its_draws() -> None:
     found = products(TINY, "fairsaoml, first-order", iterations=7)
-    assert found[Product(3, 20, 5, 40)] == 7 + 2  # the meta gradient; credit, of pair and experts
-    assert found[Product(3, 5, 20, 40, "left")] == 7
-    assert found[Product(3, 20, 40, 40, "right")] == 7
-    assert found[Product(2, 20, 5, 40)] == 2 * 7  # the base learner, and the violation after it
+    assert found[Product(3, 20, 5, 40)] == 2  # credit, of pair and experts
+    assert found[Product(1, 2000, 5, 40)] == 1  # the sleeper on all of its rows
+    # The base learner's gradient, the violation after it, and the gradient there.
+    assert found[Product(2, 20, 5, 40)] == 3 * 7
+    assert found[Product(2, 5, 20, 40, "left")] == 2 * 7
+    assert found[Product(2, 20, 40, 40, "right")] == 2 * 7
