@@ -102,6 +102,18 @@ def test_a_sample_of_several_tasks_is_uniform_over_all_their_rows():
     assert all(len(set(row)) == CAPACITY for row in kept)  # without replacement
 
 
+@pytest.mark.parametrize("capacity", [CAPACITY, 2 * SLOTS])  # fewer slots than rows, and more
+def test_a_sample_is_the_lowest_of_all_priorities_in_order(capacity):
+    tasks = [mixed(0, 7), mixed(7, 30), mixed(37, 3), mixed(40, 24)]
+    arrived = [
+        buffers.arrivals(jax.random.fold_in(jax.random.key(0), number), rows, capacity)
+        for number, rows in enumerate(tasks)
+    ]
+    lowest = np.sort(np.concatenate([one.priority for one in arrived], axis=1), axis=1)
+    sample = sample_of(*tasks, capacity=capacity)
+    np.testing.assert_array_equal(sample.priority, lowest[:, :capacity])
+
+
 def test_a_sample_is_emptied_where_its_interval_starts_anew():
     sample = sample_of(mixed(0, 10))
     assert held(buffers.forget(sample, jnp.array(False)), 0) == [0, 2, 4, 6, 8]

@@ -275,7 +275,8 @@ def _window(values: Array, hand: Hand, iteration: Iteration) -> Array:
 
 
 def _flat(values: Array) -> Array:
-    return values.reshape(-1, values.shape[-1])
+    """(class, slot, ...) to (row, ...), classes one after another."""
+    return values.reshape(values.shape[0] * values.shape[1], values.shape[2])
 
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:
