@@ -22,6 +22,7 @@ __all__ = ["Product", "measure", "products"]
 
 GOAL = at_most(2.5)
 HIDDEN = (40, 40)
+CAPACITY = 1000  # rows per class of a sample, the default
 THREADS = (1, 2)
 TURNS, TURNS_IN_FULL = 10, 60
 TYPICAL_AWAKE = 2
@@ -69,23 +70,23 @@ def curvature(experts: int, rows: int, features: int) -> Iterator[Product]:
 def products(size: Size, kind: str, iterations: int = 20) -> Counter[Product]:
     """All matrix products of a typical round and how often each is done.
 
+    Sleepers' slopes, which the first-order gradient has of those that have weight, are left out.
+
     >>> from benchmarks.workload import SMALL
     >>> found = products(SMALL, "fairsaoml, first-order")
-    >>> found[Product(4, 41, 200, 40, "left")], found[Product(2, 41, 200, 40, "left")]
-    (20, 20)
+    >>> found[Product(4, 200, 41, 40)], found[Product(2, 41, 200, 40, "left")]
+    (2, 40)
     """
-    levels, awake, rows, features = size.levels, TYPICAL_AWAKE, 2 * size.per_class, size.features
+    levels, awake, features = size.levels, TYPICAL_AWAKE, size.features
+    rows = 2 * min(size.per_class, CAPACITY // 4)  # a draw takes half of its half of a sample
     every, some = (levels, rows, features), (awake, rows, features)
-    # The base learner's gradient, and the violation where it leads.
-    once = [*forward(*some), *backward(*some), *forward(*some)]
-    if kind == "fairsaoml, first-order":
-        once += [*forward(*every), *backward(*every)]
-    else:
-        # Sleepers are only looked at; the awake's gradient goes back through the base learner.
-        once += [*forward(*some), *backward(*some), *curvature(*some)]
-        once += [*forward(levels - awake, rows, features)]
-    # Credit: the meta pair and the experts on a fresh query.
-    counted = Counter([*forward(*every), *forward(*every)])
+    # The base learner's gradient, the violation where it leads, and the gradient there.
+    once = [*forward(*some), *backward(*some), *forward(*some), *forward(*some), *backward(*some)]
+    if kind == "fairsaoml, exact":
+        once += curvature(*some)  # back through the base learner
+    # Sleepers are looked at once. Credit: the meta pair and the experts on a fresh query.
+    counted = Counter(forward(levels - awake, 2 * CAPACITY, features))
+    counted += Counter([*forward(*every), *forward(*every)])
     for product in once:
         counted[product] += iterations
     return counted

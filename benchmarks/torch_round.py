@@ -35,6 +35,7 @@ STYLES = ("vmap", "batched", "compiled")
 PROFILED = 10  # rounds
 EMPTY = 2.0  # the priority of a slot that holds no row
 HEDGE_SCALE = 3.0
+GOLDEN = 2654435769  # 2^32 times the golden section, by which windows of rows start
 LABELS = {"dp": (None,), "eo": (1, 0)}  # what a notion's constraints condition on
 
 Params = tuple[Tensor, ...]  # weight, bias, weight, bias, ...
@@ -85,11 +86,20 @@ class State(NamedTuple):
     tasks: Tensor
 
 
-class Bilevel(NamedTuple):
-    """One iteration's rows: features and what each row counts for."""
+class Drawn(NamedTuple):
+    """One draw: features (level, row, feature), and what each row counts for."""
 
-    support: tuple[Tensor, Rows]  # (awake level, ...)
-    query: tuple[Tensor, Rows]  # (level, ...)
+    x: Tensor
+    rows: Rows
+
+
+class Bilevel(NamedTuple):
+    """One iteration's draws, and what sleepers violate."""
+
+    support: Drawn  # of the awake
+    query: Drawn  # of the awake
+    pushing: tuple[Drawn, ...]  # a query of the sleepers that have weight, where they push theta
+    asleep: Tensor  # (asleep level, constraint)
 
 
 class Terms(NamedTuple):
@@ -98,6 +108,8 @@ class Terms(NamedTuple):
     weights: Tensor
     shift: Tensor
     roots: Tensor  # (awake level,): roots of interval lengths, that inner steps fall with
+    duals: Tensor  # of the asleep
+    pushing: tuple[Tensor, ...]  # weights and duals of the sleepers that push theta
 
 
 class Deployed(NamedTuple):
@@ -120,11 +132,10 @@ def balanced_loss(z: Tensor, rows: Rows) -> Tensor:
     return (rows.loss * softplus(rows.side * z)).sum(-1)
 
 
-def lagrangian(
-    primal: Params, dual: Tensor, x: Tensor, rows: Rows, shift: Tensor, tolerance: float
+def measured(
+    z: Tensor, dual: Tensor, rows: Rows, shift: Tensor, tolerance: float
 ) -> tuple[Tensor, Tensor]:
-    """F = f + lambda . g, and g."""
-    z = logits(primal, x)
+    """F = f + lambda . g of scores, and g."""
     gap = (rows.gap * torch.sigmoid(z + shift).unsqueeze(-2)).sum(-1)
     violation = torch.where(rows.known, gap.abs() - tolerance, 0.0)
     return balanced_loss(z, rows) + (dual * violation).sum(-1), violation
@@ -137,6 +148,15 @@ def move(primal: Params, slope: Params, step: Tensor | float) -> Params:
         return step if isinstance(step, float) else step.view(-1, *[1] * (d.dim() - 1))
 
     return tuple(value - fitting(d) * d for value, d in zip(primal, slope, strict=True))
+
+
+def shortened(slope: Params, bound: float | None, axes: int = 0) -> Params:
+    """A gradient no longer than `bound`; the first `axes` axes are gradients of their own."""
+    if bound is None:
+        return slope
+    squares = sum(leaf.flatten(axes).square().sum(-1) for leaf in slope)
+    shrink = (bound / squares.clamp(min=torch.finfo(torch.float32).tiny).sqrt()).clamp(max=1.0)
+    return tuple(leaf * shrink.view(*shrink.shape, *[1] * (leaf.dim() - axes)) for leaf in slope)
 
 
 def joined(lower: Expert, upper: Expert) -> Expert:
@@ -206,8 +226,9 @@ class TorchRound:
         }
         self.iterate: Callable = self.iteration
         self.judge: Callable = self.credit
+        self.look: Callable = self.sleeping
         if style == "compiled":
-            self.judge = Compiled(self.judge)
+            self.judge, self.look = Compiled(self.judge), Compiled(self.look)
             if getattr(game.config, "meta_gradient", "") == "exact":
                 for name in ("points", "through", "meta_step"):
                     setattr(self, name, Compiled(getattr(self, name)))
@@ -251,20 +272,26 @@ class TorchRound:
         return Draws(old, order, held.sum(2))
 
     def rows(self, draws: Draws, deployed: Deployed, query: bool, times: int) -> Rows:
-        """All draws of a round of one sort, (iteration, level, ...)."""
-        ask = self.config.query
+        """All draws of a round of one sort, (iteration, level, ...): windows of its own rows."""
         support, held = self.config.support, draws.held
-        supported = (-(-held * support // (support + ask))).clamp(max=support)
-        queried = torch.minimum(held - supported, torch.full_like(held, ask))
-        size, filled = (ask, queried) if query else (support, supported)
-        iteration = torch.arange(times)[:, None, None] + int(query)
+        supported = -(-held * support // (support + self.config.query))
+        slots = draws.slots.shape[2]
+        room = -(-slots * support // (support + self.config.query))  # of all that may be held
+        if query:
+            size, first, pool = self.config.query, supported, held - supported
+            room = slots - room
+        else:
+            size, first, pool = support, torch.zeros_like(held), supported
+        size = min(size, -(-room // 2))  # a draw takes at most half of its rows
+        turns = (torch.arange(times) * GOLDEN % 2**32).float() / 2.0**32
+        start = (turns[:, None, None] * pool.float()).long()
         places = torch.arange(size)
-        first = iteration * supported
-        position = (first[..., None] + places) % held.clamp(min=1)[..., None]
-        slot = draws.slots.expand(times, -1, -1, -1).gather(3, position)
-        levels, classes, slots = draws.samples.priority.shape
+        place = (start[..., None] + places) % pool.clamp(min=1)[..., None] + first[..., None]
+        levels, classes, _ = draws.samples.priority.shape
+        slot = draws.slots.expand(times, -1, -1, -1).gather(3, place % slots)
         index = slot + slots * torch.arange(levels * classes).view(levels, classes, 1)
         group = draws.samples.group.view(-1)[index]
+        filled = torch.minimum(-(-pool // 2), torch.full_like(pool, size))
         weight = (places < filled[..., None]).expand(index.shape).float()
         y = torch.arange(2.0)[:, None].expand(index.shape)
         return self.counted(
@@ -289,10 +316,11 @@ class TorchRound:
         gap = torch.where(known[..., None], share(second) - share(first), 0.0)
         return Rows(index, 1 - 2 * y, (zero + one) / classes, gap, known)
 
-    def gathered(self, rows: Rows) -> Tensor:
-        """The features of one draw, (level, row, feature)."""
+    def gathered(self, rows: Rows) -> Drawn:
+        """One draw with its features."""
         features = self.state.samples.x.view(-1, self.size.features)
-        return features.index_select(0, rows.index.flatten()).view(*rows.index.shape, -1)
+        x = features.index_select(0, rows.index.flatten()).view(*rows.index.shape, -1)
+        return Drawn(x, rows)
 
     def gradient(self, objective: Callable) -> Callable:
         """Every expert's gradient of its own objective(primal, its tensors), and what is beside."""
@@ -314,21 +342,41 @@ class TorchRound:
         weights = ada_normal_hedge(state.regret, state.abs_regret)
         draws = given or self.draw(batch, awake)
         times = self.config.meta_iterations
-        lower = some(draws, lambda leaf: leaf[:awake])
-        supports = self.rows(lower, deployed, query=False, times=times)
+        supports = self.rows(
+            some(draws, lambda leaf: leaf[:awake]), deployed, query=False, times=times
+        )
         queries = self.rows(draws, deployed, query=True, times=times + 1)
         meta, asleep = state.meta, some(experts, lambda leaf: leaf[awake:])
-        terms = Terms(weights, deployed.shift, torch.arange(awake).exp2().sqrt())
         self.state = state._replace(samples=draws.samples)
-        for support, query in zip(each(supports), each(queries), strict=False):
-            draw = Bilevel((self.gathered(support), support), (self.gathered(query), query))
-            meta, adapted = self.iterate(meta, asleep, draw, terms)
-        experts = joined(adapted, asleep)
+        of_asleep = some(queries, lambda leaf: leaf[:, awake:])
+        violation, scores = self.look(asleep, draws.samples.x[awake:], of_asleep, deployed.shift)
+        # Only in the first-order gradient sleepers push theta, and without weight nobody does.
+        exact = self.config.meta_gradient == "exact"
+        heavy = [] if exact else (weights[awake:] > 0).nonzero()[:, 0].tolist()
+        terms = Terms(
+            weights,
+            deployed.shift,
+            torch.arange(awake).exp2().sqrt(),
+            asleep.dual,
+            (weights[awake:][heavy], asleep.dual[heavy]) if heavy else (),
+        )
+        of_awake = some(queries, lambda leaf: leaf[:, :awake])
+        pushing = each(some(of_asleep, lambda leaf: leaf[:, heavy])) if heavy else []
+        for iteration, (support, query) in enumerate(
+            zip(each(supports), each(of_awake), strict=False)
+        ):
+            draw = Bilevel(
+                support=self.gathered(support),
+                query=self.gathered(query),
+                pushing=(self.gathered(next(pushing)),) if heavy else (),
+                asleep=violation[iteration],
+            )
+            meta, adapted = self.iterate(meta, draw, terms)
         last = some(queries, lambda leaf: leaf[-1])
-        won = self.judge(meta, experts, self.gathered(last), last, deployed.shift)
+        won = self.judge(meta, adapted, scores, self.gathered(last), deployed.shift)
         return State(
             meta,
-            experts,
+            joined(adapted, asleep),
             state.regret + won,
             state.abs_regret + won.abs(),
             draws.samples,
@@ -336,27 +384,40 @@ class TorchRound:
             tasks,
         )
 
-    def iteration(self, meta: Expert, asleep: Expert, draw: Bilevel, terms: Terms) -> tuple:
+    def sleeping(
+        self, asleep: Expert, x: Tensor, rows: Rows, shift: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What sleepers violate on each draw, and their scores on the last one.
+
+        They do not move: their rows are scored once.
+        """
+        z = logits(asleep.primal, x.flatten(1, 2)).flatten()
+        # Places are counted over all levels.
+        drawn = z[rows.index - (self.size.levels - len(x)) * x.shape[1] * x.shape[2]]
+        return measured(drawn, asleep.dual, rows, shift, self.config.tolerance)[1], drawn[-1]
+
+    def iteration(self, meta: Expert, draw: Bilevel, terms: Terms) -> tuple:
         """The awake adapt from the meta pair, then the meta pair moves."""
-        adapted, slopes, violation = self.points(meta, asleep, draw, terms)
+        adapted, slopes, violation = self.points(meta, draw, terms)
         if self.config.meta_gradient == "exact":
             slopes = self.through(meta, slopes, draw, terms)
-        return self.meta_step(meta, asleep, adapted, slopes, violation, terms), adapted
+        return self.meta_step(meta, adapted, slopes, violation, draw, terms), adapted
 
     def objective(self, terms: Terms) -> Callable:
         """F of one expert or of all, and the violations."""
 
         def objective(primal: Params, dual: Tensor, x: Tensor, rows: Rows) -> tuple:
-            return lagrangian(primal, dual, x, rows, terms.shift, self.config.tolerance)
+            z = logits(primal, x)
+            return measured(z, dual, rows, terms.shift, self.config.tolerance)
 
         return objective
 
-    def points(self, meta: Expert, asleep: Expert, draw: Bilevel, terms: Terms) -> tuple:
-        """Adapted pairs, and gradient and violations of the query terms where D3 takes them."""
+    def points(self, meta: Expert, draw: Bilevel, terms: Terms) -> tuple:
+        """Adapted pairs, and gradients and violations of the awake's query terms there."""
         objective, roots = self.objective(terms), terms.roots
-        awake, levels = len(roots), len(terms.weights)
-        start = spread(meta, awake)
+        start = spread(meta, len(roots))
         slope, _ = self.gradient(objective)(start.primal, start.dual, *draw.support)
+        slope = shortened(slope, self.config.gradient_bound, axes=1)
         primal = move(start.primal, slope, self.config.inner_primal_step / roots)
         ascent = (
             self.config.inner_dual_step
@@ -369,23 +430,7 @@ class TorchRound:
             value, violation = objective(primal, dual, x, rows)
             return p * value, violation
 
-        if self.config.meta_gradient == "first-order":
-            here = asleep._replace(primal=spread(meta, levels - awake).primal)
-            points = joined(adapted, here)
-            return adapted, *self.gradient(weighted)(
-                points.primal, points.dual, *draw.query, terms.weights
-            )
-        lower, upper = (
-            some(draw.query, lambda leaf, part=part: leaf[part])
-            for part in (slice(awake), slice(awake, levels))
-        )
-        slopes, violation = self.gradient(weighted)(
-            adapted.primal, adapted.dual, *lower, terms.weights[:awake]
-        )
-        if awake < levels:
-            sleeping = objective(asleep.primal, asleep.dual, *upper)[1]
-            violation = torch.cat([violation, sleeping])
-        return adapted, slopes, violation
+        return adapted, *self.gradient(weighted)(*adapted, *draw.query, terms.weights[: len(roots)])
 
     def through(self, meta: Expert, slopes: Params, draw: Bilevel, terms: Terms) -> Params:
         """From the adapted theta back to the meta one: v - eta H v, one step of the base learner.
@@ -397,6 +442,7 @@ class TorchRound:
 
         def along(primal: Params) -> Tensor:
             slope, _ = self.gradient(self.objective(terms))(primal, start.dual, *draw.support)
+            slope = shortened(slope, self.config.gradient_bound, axes=1)
             return sum((a * b).sum() for a, b in zip(slope, slopes, strict=True))
 
         return move(slopes, grad(along)(start.primal), self.config.inner_primal_step / terms.roots)
@@ -404,27 +450,41 @@ class TorchRound:
     def meta_step(
         self,
         meta: Expert,
-        asleep: Expert,
         adapted: Expert,
         slopes: Params,
         violation: Tensor,
+        draw: Bilevel,
         terms: Terms,
     ) -> Expert:
         """Descent of theta, clipped ascent of lambda."""
         config = self.config
         damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
-        ascent = terms.weights @ (violation - damping * torch.cat([adapted.dual, asleep.dual]))
+        violation = torch.cat([violation, draw.asleep])
+        ascent = terms.weights @ (violation - damping * torch.cat([adapted.dual, terms.duals]))
         slope = tuple(leaf.sum(0) for leaf in slopes)
+        if draw.pushing:
+            weights, duals = terms.pushing
+
+            def pushed(primal: Params) -> Tensor:
+                return weights @ self.objective(terms)(primal, duals, *draw.pushing[0])[0]
+
+            slope = tuple(map(torch.add, slope, grad(pushed)(meta.primal)))
+        slope = shortened(slope, config.gradient_bound)
         return meta._replace(
             primal=move(meta.primal, slope, config.meta_primal_step),
             dual=(meta.dual + config.meta_dual_step * ascent).relu(),
         )
 
-    def credit(self, meta: Expert, experts: Expert, x: Tensor, rows: Rows, shift: Tensor) -> Tensor:
-        """What experts saved against the meta pair, at its prices."""
-        tolerance = self.config.tolerance
-        of_meta = lagrangian(meta.primal, meta.dual, x, rows, shift, tolerance)[0]
-        of_expert = lagrangian(experts.primal, meta.dual, x, rows, shift, tolerance)[0]
+    def credit(
+        self, meta: Expert, adapted: Expert, asleep: Tensor, draw: Drawn, shift: Tensor
+    ) -> Tensor:
+        """What experts saved against the meta pair, at its prices; sleepers come as scores."""
+        x, rows = draw
+        awake = logits(adapted.primal, x[: len(adapted.dual)])
+        of_meta, of_expert = (
+            measured(z, meta.dual, rows, shift, self.config.tolerance)[0]
+            for z in (logits(meta.primal, x), torch.cat([awake, asleep]))
+        )
         return (of_meta - of_expert).clamp(-1, 1)
 
 

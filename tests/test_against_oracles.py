@@ -340,11 +340,11 @@ def level_of(tree: Any, level: int) -> Any:
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))
-def windows(draws: experts.Draws, window: Any, iterations: int, sizes: buffers.Sizes) -> Batch:
+def windows(draws: experts.Draws, kind: str, iterations: int, sizes: buffers.Sizes) -> Batch:
     """The draws of so many iterations, as the library takes them: iteration, then level axis."""
 
     def of_level(samples: Any, order: Any, iteration: Any) -> Batch:
-        return window(buffers.deal(samples, order, sizes), iteration, sizes)
+        return buffers.pick(samples, getattr(buffers.deal(order, sizes), kind), iteration)
 
     of_levels = jax.vmap(of_level, in_axes=(0, 0, None))
     return jax.vmap(of_levels, in_axes=(None, None, 0))(*draws, jnp.arange(iterations))
@@ -404,12 +404,12 @@ def turns(config: LearnerConfig, stream: Sequence[Batch]) -> Iterator[Turn]:
         yield Turn(t, jax.random.fold_in(jax.random.key(1), t), batch, prior, [*stream[:t]])
 
 
-def draws_of(config: Any, turn: Turn, state: Any, window: Any, iterations: int) -> list:
+def draws_of(config: Any, turn: Turn, state: Any, kind: str, iterations: int) -> list:
     """What the library will draw in this turn, for the oracle."""
     roll = experts.roll_call(config, jnp.int32(turn.t), state.learned.bank.regret.shape[0])
     draws = draw(turn.key, state.learned.samples, turn.batch, roll.awake)
     sizes = buffers.Sizes(support=config.support, query=getattr(config, "query", 0))
-    return batches(draws, window, iterations, sizes)
+    return batches(draws, kind, iterations, sizes)
 
 
 def assert_same_roll(config: Any, turn: Turn, info: Any) -> None:
@@ -438,8 +438,8 @@ def follow_paper(
         t, key, batch, prior, seen = turn
         state = learner.grow(state, t)
         iterations = config.meta_iterations
-        supports = draws_of(config, turn, state, buffers.take_support, iterations)
-        *queries, fresh = draws_of(config, turn, state, buffers.take_query, iterations + 1)
+        supports = draws_of(config, turn, state, "support", iterations)
+        *queries, fresh = draws_of(config, turn, state, "query", iterations + 1)
         if config.steps == "paper":
             norm = max(np.linalg.norm(past.x[past.weight > 0], axis=1).max() for past in seen)
             eta = oracle_paper.paper_scale(config.tolerance, FEATURES, norm)

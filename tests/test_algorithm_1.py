@@ -97,13 +97,11 @@ def played(**changes: Any) -> tuple[list[Any], Draws]:
     @jax.jit
     def drawn(key: Any, samples: Any, batch: Batch, awake: Any) -> dict[str, Batch]:
         draws = experts.draw(key, samples, batch, awake)
-        decks = jax.vmap(partial(buffers.deal, sizes=sizes))(*draws)
+        hands = jax.vmap(partial(buffers.deal, sizes=sizes))(draws.order)
         iterations = jnp.arange(config.meta_iterations + 1)
+        pick = jax.vmap(jax.vmap(buffers.pick, in_axes=(0, 0, None)), in_axes=(None, None, 0))
         return {
-            kind: jax.vmap(jax.vmap(take, in_axes=(0, None, None)), in_axes=(None, 0, None))(
-                decks, iterations, sizes
-            )
-            for kind, take in (("support", buffers.take_support), ("query", buffers.take_query))
+            kind: pick(draws.samples, hand, iterations) for kind, hand in hands._asdict().items()
         }
 
     state, rounds, found, step = learner.init(jax.random.key(0)), [], {}, jax.jit(learner.step)

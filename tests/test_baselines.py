@@ -98,9 +98,8 @@ def blind(name: str) -> tuple[LearnerConfig, Learner]:
 
 @partial(jax.jit, static_argnums=2)
 def round_draws(key: Any, batch: Batch, config: DrawingConfig) -> Batch:
-    deck, sizes = experts.draw_round(key, batch, config), buffers.Sizes(config.support)
-    iterations = jnp.arange(config.meta_iterations)
-    return jax.vmap(lambda n: buffers.take_support(deck, n, sizes))(iterations)
+    pool, iterations = experts.draw_round(key, batch, config), jnp.arange(config.meta_iterations)
+    return jax.vmap(lambda n: buffers.take(pool, n))(iterations)
 
 
 def draws_of(config: DrawingConfig, key: Any, batch: Batch) -> list[Any]:

@@ -49,10 +49,8 @@ def sample_of(*tasks, seed=0, capacity=CAPACITY):
 @partial(jax.jit, static_argnames="sizes")
 def draws(sample, iteration, sizes, seed=0):
     """Support and query of an iteration."""
-    deck = buffers.deal(sample, buffers.shuffle(jax.random.key(seed), sample), sizes)
-    return tuple(
-        take(deck, iteration, sizes) for take in (buffers.take_support, buffers.take_query)
-    )
+    hands = buffers.deal(buffers.shuffle(jax.random.key(seed), sample), sizes)
+    return tuple(buffers.take(buffers.lay_out(sample, hand), iteration) for hand in hands)
 
 
 def held(sample, label):
@@ -102,6 +100,18 @@ def test_a_sample_of_several_tasks_is_uniform_over_all_their_rows():
     kept = np.asarray(keep(jnp.arange(2000))).astype(int)
     assert chisquare(np.bincount(kept.ravel(), minlength=32)).pvalue > UNLIKELY
     assert all(len(set(row)) == CAPACITY for row in kept)  # without replacement
+
+
+@pytest.mark.parametrize("capacity", [CAPACITY, 2 * SLOTS])  # fewer slots than rows, and more
+def test_a_sample_is_the_lowest_of_all_priorities_in_order(capacity):
+    tasks = [mixed(0, 7), mixed(7, 30), mixed(37, 3), mixed(40, 24)]
+    arrived = [
+        buffers.arrivals(jax.random.fold_in(jax.random.key(0), number), rows, capacity)
+        for number, rows in enumerate(tasks)
+    ]
+    lowest = np.sort(np.concatenate([one.priority for one in arrived], axis=1), axis=1)
+    sample = sample_of(*tasks, capacity=capacity)
+    np.testing.assert_array_equal(sample.priority, lowest[:, :capacity])
 
 
 def test_a_sample_is_emptied_where_its_interval_starts_anew():
@@ -187,8 +197,13 @@ def test_an_empty_sample_draws_nothing_and_stays_finite():
         assert np.isfinite(batch.x).all()
 
 
-def test_draws_have_the_asked_shape_whatever_the_sample_holds():
-    for count in (0, 3, 40):
-        support, query = draws(sample_of(mixed(0, count)), 0, Sizes(support=3, query=5))
-        assert support.y.tolist() == [0.0] * 3 + [1.0] * 3
-        assert query.y.tolist() == [0.0] * 5 + [1.0] * 5
+def test_draws_have_one_shape_whatever_the_sample_holds():
+    for capacity, (support_rows, query_rows) in {
+        LARGE: (3, 5),  # as asked
+        CAPACITY: (2, 3),  # half of the 3 and the 5 rows that there is room for
+    }.items():
+        for count in (0, 3, 40):
+            sample = sample_of(mixed(0, count), capacity=capacity)
+            support, query = draws(sample, 0, Sizes(support=3, query=5))
+            assert support.y.tolist() == [0.0] * support_rows + [1.0] * support_rows
+            assert query.y.tolist() == [0.0] * query_rows + [1.0] * query_rows

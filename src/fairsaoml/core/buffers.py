@@ -15,7 +15,9 @@ from fairsaoml.core.types import Batch, Key
 
 __all__ = [
     "Buffer",
-    "Deck",
+    "Hand",
+    "Hands",
+    "Pool",
     "Shuffle",
     "Sizes",
     "arrivals",
@@ -23,11 +25,14 @@ __all__ = [
     "empty",
     "forget",
     "is_held",
+    "lay_out",
     "merge",
+    "pick",
+    "places_of",
+    "rows_of",
     "sample_of",
     "shuffle",
-    "take_query",
-    "take_support",
+    "take",
 ]
 
 EMPTY = 2.0  # the priority of a slot that holds no row; those of rows are below 1
@@ -38,7 +43,10 @@ Iteration = Int[Array, ""] | int
 
 
 class Buffer(NamedTuple):
-    """One interval's sample, class by class: slot i of class c is empty or a row with y = c."""
+    """One interval's sample, class by class: slot i of class c is empty or a row with y = c.
+
+    Slots are in order of priority, empty ones last.
+    """
 
     x: Float[Array, "class slot feature"]
     group: Int[Array, "class slot attribute"]
@@ -52,23 +60,30 @@ class Shuffle(NamedTuple):
     held: Int[Array, "class"]  # how many rows
 
 
+class Hand(NamedTuple):
+    """Which rows draws of one kind come from: a round's order of them, and again the first ones."""
+
+    slots: Int[Array, "class place"]
+    held: Int[Array, "class"]  # different rows
+    weight: Float[Array, "class drawn"]  # of a draw's rows: 1, and 0 where a class is short
+
+
+class Hands(NamedTuple):
+    """A buffer's rows, those for queries kept apart from those for supports."""
+
+    support: Hand
+    query: Hand
+
+
 class Pool(NamedTuple):
-    """Rows that draws of one kind come from, in a round's order, and again the first ones.
+    """The rows of a hand, laid out for many draws.
 
     Places come last: a window is then copied in long pieces, and is what the models' products want.
     """
 
     x: Float[Array, "class feature place"]
     group: Int[Array, "class attribute place"]
-    held: Int[Array, "class"]
-    drawn: Int[Array, "class"]  # rows of a draw
-
-
-class Deck(NamedTuple):
-    """A buffer's rows in a round's order, those for queries kept apart from those for supports."""
-
-    support: Pool
-    query: Pool
+    hand: Hand
 
 
 class Sizes(NamedTuple):
@@ -116,21 +131,46 @@ def arrivals(key: Key, batch: Batch, capacity: int) -> Buffer:
 def merge(buffer: Buffer, arrived: Buffer) -> Buffer:
     """The sample of both samples' rows, in the first one's capacity."""
     both = jax.tree.map(lambda old, new: jnp.concatenate([old, new], axis=1), buffer, arrived)
-    return _lowest(both, buffer.priority.shape[1])
+    kept = jax.vmap(_lowest_of_both)(buffer.priority, arrived.priority)
+    return jax.tree.map(lambda values: _rows(values, kept), both)
+
+
+def _lowest_of_both(old: Float[Array, "slot"], new: Float[Array, "arrived"]) -> Int[Array, "slot"]:
+    """Where the lowest of two ascending lists are, in order, counted through both.
+
+    Slots are in order of priority from the first on, so that nothing has to be sorted again: a slot
+    finds by bisection how many of the old come before it.
+
+    >>> _lowest_of_both(jnp.array([0.1, 0.5, 2.0]), jnp.array([0.2, 0.3, 2.0])).tolist()
+    [0, 3, 4]
+    """
+    slots, last = jnp.arange(old.shape[0]), new.shape[0] - 1
+
+    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) // 2
+        more = old[middle] <= new[jnp.clip(slots - middle - 1, 0, last)]
+        there = low < high
+        return jnp.where(there & more, middle + 1, low), jnp.where(there & ~more, middle, high)
+
+    bounds = jnp.maximum(slots - new.shape[0], 0), slots
+    before, _ = jax.lax.fori_loop(0, old.shape[0].bit_length(), halve, bounds)
+    arrived = slots - before
+    stays = (arrived > last) | (old[before] <= new[jnp.clip(arrived, 0, last)])
+    return jnp.where(stays, before, old.shape[0] + arrived)
 
 
 def _lowest(buffer: Buffer, capacity: int) -> Buffer:
-    """The rows of lowest priority, at most `capacity` of each class."""
+    """The rows of lowest priority, at most `capacity` of each class, in order of priority."""
     slots = buffer.priority.shape[1]
-    if slots < capacity:
-        wider = ((0, 0), (0, capacity - slots))
-        return Buffer(
-            x=jnp.pad(buffer.x, (*wider, (0, 0))),
-            group=jnp.pad(buffer.group, (*wider, (0, 0))),
-            priority=jnp.pad(buffer.priority, wider, constant_values=EMPTY),
-        )
-    kept = jax.lax.top_k(-buffer.priority, capacity)[1]
-    return jax.tree.map(lambda values: _rows(values, kept), buffer)
+    kept = jax.lax.top_k(-buffer.priority, min(slots, capacity))[1]
+    lowest = jax.tree.map(lambda values: _rows(values, kept), buffer)
+    wider = ((0, 0), (0, max(capacity - slots, 0)))
+    return Buffer(
+        x=jnp.pad(lowest.x, (*wider, (0, 0))),
+        group=jnp.pad(lowest.group, (*wider, (0, 0))),
+        priority=jnp.pad(lowest.priority, wider, constant_values=EMPTY),
+    )
 
 
 def shuffle(key: Key, buffer: Buffer) -> Shuffle:
@@ -149,12 +189,13 @@ def shuffle(key: Key, buffer: Buffer) -> Shuffle:
     return Shuffle(slots=order, held=held.sum(axis=1))
 
 
-def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) -> Deck:
+def deal(order: Shuffle, sizes: Sizes, *, once: bool = False) -> Hands:
     """The rows for supports and the rows for queries: no row is among both.
 
     They share a class in proportion to what they ask for: half and half when both ask for the same
-    (D20). A draw is a window of its pool, and takes at most half of it, so that the draws of a
-    round differ. `once` is a deck for a single draw of each kind, which may take all there is.
+    (D20). A draw is a window of its hand, and takes at most half of it, so that the draws of a
+    round differ; no draw is given room for more. `once` is for a single draw of each kind, which
+    may take all there is.
     """
     support, query = sizes
     capacity = order.slots.shape[1]
@@ -163,58 +204,79 @@ def deal(buffer: Buffer, order: Shuffle, sizes: Sizes, *, once: bool = False) ->
     if once:
         supported = jnp.minimum(support, supported)
 
-    def pool(first: Int[Array, "class"], rows: Int[Array, "class"], room: int, size: int) -> Pool:
-        places = jnp.arange(size if once else room + size)
+    def hand(first: Int[Array, "class"], rows: Int[Array, "class"], room: int, size: int) -> Hand:
+        most = size if once else min(size, -(-room // 2))
+        places = jnp.arange(most if once else room + most)
         place = first[:, None] + places % jnp.maximum(rows, 1)[:, None]
-        slot = jnp.take_along_axis(order.slots, place % capacity, axis=1)
-        return Pool(
-            x=jnp.swapaxes(_rows(buffer.x, slot), 1, 2),
-            group=jnp.swapaxes(_rows(buffer.group, slot), 1, 2),
+        drawn = rows if once else -(-rows // 2)
+        return Hand(
+            slots=jnp.take_along_axis(order.slots, place % capacity, axis=1),
             held=rows,
-            drawn=jnp.minimum(size, rows if once else -(-rows // 2)),
+            weight=(jnp.arange(most) < drawn[:, None]).astype(jnp.float32),
         )
 
-    return Deck(
-        support=pool(jnp.zeros_like(supported), supported, room, support),
-        query=pool(supported, order.held - supported, capacity - room, query),
+    return Hands(
+        support=hand(jnp.zeros_like(supported), supported, room, support),
+        query=hand(supported, order.held - supported, capacity - room, query),
     )
 
 
-def take_support(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
-    """The support draw of an iteration: up to `sizes.support` rows per class."""
-    return _window(deck.support, iteration, sizes.support)
+def lay_out(buffer: Buffer, hand: Hand) -> Pool:
+    """The rows of a hand, for `take`."""
+    return Pool(
+        x=jnp.swapaxes(_rows(buffer.x, hand.slots), 1, 2),
+        group=jnp.swapaxes(_rows(buffer.group, hand.slots), 1, 2),
+        hand=hand,
+    )
 
 
-def take_query(deck: Deck, iteration: Iteration, sizes: Sizes) -> Batch:
-    """The query draw of an iteration: up to `sizes.query` rows per class, in no support."""
-    return _window(deck.query, iteration, sizes.query)
+def take(pool: Pool, iteration: Iteration) -> Batch:
+    """The draw of an iteration: up to as many rows per class as were asked for."""
+    x, group = _window(pool.x, pool.hand, iteration), _window(pool.group, pool.hand, iteration)
+    return _balanced(x.T, group.T, pool.hand)
 
 
-def _window(pool: Pool, iteration: Iteration, size: int) -> Batch:
-    """Draw `iteration` of a pool; windows start at multiples of the golden section of it.
+def pick(buffer: Buffer, hand: Hand, iteration: Iteration) -> Batch:
+    """The same draw without laying out a hand: for a single one."""
+    places = places_of(buffer, hand, iteration)
+    return _balanced(_flat(buffer.x)[places], _flat(buffer.group)[places], hand)
 
-    So a round sees its rows evenly, and no window comes twice where rows are three times as many
-    as draws.
+
+def places_of(buffer: Buffer, hand: Hand, iteration: Iteration) -> Int[Array, "row"]:
+    """Where the rows of a draw are in a sample whose classes come one after another."""
+    first = buffer.priority.shape[1] * jnp.arange(CLASSES)[:, None]
+    return _window(hand.slots + first, hand, iteration)
+
+
+def rows_of(buffer: Buffer) -> Float[Array, "row feature"]:
+    """The features of a sample, classes one after another."""
+    return _flat(buffer.x)
+
+
+def _balanced(x: Array, group: Array, hand: Hand) -> Batch:
+    y = jnp.repeat(jnp.arange(CLASSES, dtype=jnp.float32), hand.weight.shape[1])
+    return Batch(x=x, y=y, group=group, weight=hand.weight.reshape(-1))
+
+
+def _window(values: Array, hand: Hand, iteration: Iteration) -> Array:
+    """What a draw has of `values`: (class, ..., place) to (..., row), classes one after another.
+
+    Windows start at multiples of the golden section of the rows held. So a round sees its rows
+    evenly, and no window comes twice where rows are three times as many as draws.
     """
     turns = (jnp.asarray(iteration, jnp.uint32) * jnp.uint32(GOLDEN)).astype(jnp.float32)
-    start = (turns / 2.0**32 * pool.held.astype(jnp.float32)).astype(jnp.int32)
+    start = (turns / 2.0**32 * hand.held.astype(jnp.float32)).astype(jnp.int32)
+    size = hand.weight.shape[1]
+    windows = [
+        jax.lax.dynamic_slice_in_dim(values[label], start[label], size, axis=-1)
+        for label in range(CLASSES)
+    ]
+    return jnp.concatenate(windows, axis=-1)
 
-    def cut(values: Array) -> Array:
-        """(class, ..., place) to rows, classes one after another."""
-        return jnp.concatenate(
-            [
-                jax.lax.dynamic_slice_in_dim(values[label], start[label], size, axis=1)
-                for label in range(CLASSES)
-            ],
-            axis=1,
-        ).T
 
-    return Batch(
-        x=cut(pool.x),
-        y=jnp.repeat(jnp.arange(CLASSES, dtype=jnp.float32), size),
-        group=cut(pool.group),
-        weight=(jnp.arange(size) < pool.drawn[:, None]).astype(jnp.float32).reshape(-1),
-    )
+def _flat(values: Array) -> Array:
+    """(class, slot, ...) to (row, ...), classes one after another."""
+    return values.reshape(values.shape[0] * values.shape[1], values.shape[2])
 
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:

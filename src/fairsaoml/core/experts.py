@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, doubling_cover, intervals, weights
-from fairsaoml.core.buffers import Buffer, Deck, Shuffle, Sizes
+from fairsaoml.core.buffers import Buffer, Pool, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
 from fairsaoml.core.types import Batch, Key, Schema
 
@@ -213,8 +213,9 @@ def put(tree: Tree, level: Int[Array, ""] | int, value: Any) -> Tree:
     return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, value)
 
 
-def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Deck:
+def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Pool:
     """The draws of learners without a memory: this round's rows alone, in fresh order."""
     priorities, order = jax.random.split(key)
     rows = buffers.sample_of(priorities, batch, config.capacity)
-    return buffers.deal(rows, buffers.shuffle(order, rows), Sizes(config.support))
+    hands = buffers.deal(buffers.shuffle(order, rows), Sizes(config.support))
+    return buffers.lay_out(rows, hands.support)

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import buffers
-from fairsaoml.core.buffers import Deck, Sizes
-from fairsaoml.core.primal_dual import Steps, lagrangian, run_base_learner
+from fairsaoml.core.buffers import Buffer, Hand, Pool
+from fairsaoml.core.primal_dual import Steps, lagrangian, run_base_learner, violations
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Params, PrimalDual, Problem
 
-__all__ = ["META_GRADIENTS", "MetaGradient", "Turn", "added"]
+__all__ = ["META_GRADIENTS", "MetaGradient", "Turn", "added", "violations_asleep"]
 
 
 class Turn(NamedTuple):
@@ -26,22 +26,22 @@ class Turn(NamedTuple):
     problem: Problem
     deployed: Deployed
     iteration: Int[Array, ""]
-    sizes: Sizes
     inner_steps: int
-    deck: Deck  # of its own interval's sample
+    support: Pool  # of its own interval's sample
+    query: Pool
     weight: Float[Array, ""]
     steps: Steps
 
     def adapt(self, meta: PrimalDual) -> PrimalDual:
         """The expert's pair: the base learner from the meta pair (Eq. 10 to 12)."""
-        support = buffers.take_support(self.deck, self.iteration, self.sizes)
+        support = buffers.take(self.support, self.iteration)
         return run_base_learner(
             self.problem, meta, support, self.deployed, self.steps, self.inner_steps
         )
 
     def on_query(self, pair: PrimalDual) -> tuple[Float[Array, ""], Array]:
         """The weighted Lagrangian of a pair, and its violations."""
-        query = buffers.take_query(self.deck, self.iteration, self.sizes)
+        query = buffers.take(self.query, self.iteration)
         value, violation = lagrangian(self.problem, pair, query, self.deployed)
         return self.weight * value, violation
 
@@ -56,7 +56,7 @@ class MetaGradient(NamedTuple):
     """Where the gradient of Eq. 14 is taken (D3)."""
 
     awake: Callable[[Turn, PrimalDual], tuple]  # to gradient, violations, adapted pair
-    asleep: Callable[[Turn, PrimalDual, PrimalDual], tuple]  # to gradient, violations
+    asleep: Callable[[Turn, PrimalDual, PrimalDual], Params] | None  # None: there is no slope
 
 
 def through_adapting(turn: Turn, meta: PrimalDual) -> tuple:
@@ -81,26 +81,42 @@ def after_adapting(turn: Turn, meta: PrimalDual) -> tuple:
     return *turn.slope(adapted), adapted
 
 
-def as_constant(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
-    """A sleeper reaches only the dual."""
-    return jax.tree.map(jnp.zeros_like, meta.primal), turn.on_query(pair)[1]
+def at_meta(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> Params:
+    """A sleeper's rows and price, at the meta theta."""
+    return turn.slope(pair._replace(primal=meta.primal))[0]
 
 
-def at_meta(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
-    """A sleeper's rows and price, at the meta theta; its violations at its own (Eq. 15)."""
-    return turn.slope(pair._replace(primal=meta.primal))[0], turn.on_query(pair)[1]
-
-
-def at_own(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> tuple:
+def at_own(turn: Turn, meta: PrimalDual, pair: PrimalDual) -> Params:
     """At a sleeper's own theta: unstable, its push never changes (D3)."""
-    return turn.slope(pair)
+    return turn.slope(pair)[0]
 
 
 META_GRADIENTS = {
-    "exact": MetaGradient(awake=through_adapting, asleep=as_constant),
+    "exact": MetaGradient(awake=through_adapting, asleep=None),  # a sleeper reaches only the dual
     "first-order": MetaGradient(awake=after_adapting, asleep=at_meta),
     "stale": MetaGradient(awake=after_adapting, asleep=at_own),
 }
+
+
+def violations_asleep(
+    problem: Problem,
+    deployed: Deployed,
+    sample: Buffer,
+    query: Hand,
+    pair: PrimalDual,
+    iterations: int,
+) -> Float[Array, "iteration constraint"]:
+    """A sleeper's violations on the query draws of a round, at its own theta (Eq. 15).
+
+    Its theta stays as it is, so that its rows are scored once for all draws.
+    """
+    logits = problem.model.scores(pair.primal, buffers.rows_of(sample))
+
+    def of_draw(iteration: Int[Array, ""]) -> Float[Array, "constraint"]:
+        drawn = logits[buffers.places_of(sample, query, iteration)]
+        return violations(problem, drawn, buffers.pick(sample, query, iteration), deployed)
+
+    return jax.vmap(of_draw)(jnp.arange(iterations))
 
 
 def added(one: Params, other: Params) -> Params:

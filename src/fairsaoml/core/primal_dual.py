@@ -22,6 +22,7 @@ __all__ = [
     "project",
     "run_base_learner",
     "start",
+    "violations",
 ]
 
 Scalar = Float[Array, ""]
@@ -49,9 +50,16 @@ def evaluate(
 ) -> tuple[Scalar, Float[Array, "constraint"]]:
     """Loss f and violations g of a model on a draw."""
     logits = problem.model.scores(primal, batch.x)
+    return problem.loss(logits, batch), violations(problem, logits, batch, deployed)
+
+
+def violations(
+    problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed
+) -> Float[Array, "constraint"]:
+    """g of a model's logits on a draw."""
     restored = batch if deployed.rate is None else restore(batch, deployed.rate)
     violation = [c.violation(logits + deployed.shift, restored) for c in problem.constraints]
-    return problem.loss(logits, batch), jnp.stack(violation) if violation else jnp.zeros(0)
+    return jnp.stack(violation) if violation else jnp.zeros(0)
 
 
 def lagrangian(

@@ -71,8 +71,11 @@ def take(draws: TaskDraws, iteration: Int[Array, ""], sizes: Sizes) -> tuple[Bat
     task = _task(draws.memory, draws.chosen[iteration])
     order = jax.tree.map(lambda leaf: leaf[iteration], draws.order)
     # The order is this iteration's own, so its draws are the first windows of it.
-    deck = buffers.deal(task, order, sizes, once=True)
-    return buffers.take_support(deck, 0, sizes), buffers.take_query(deck, 0, sizes)
+    support, query = (
+        buffers.take(buffers.lay_out(task, hand), 0)
+        for hand in buffers.deal(order, sizes, once=True)
+    )
+    return support, query
 
 
 def remember(draws: TaskDraws) -> TaskMemory:

@@ -7,6 +7,7 @@ are confessed at their line and listed in docs/deviations.md.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -14,11 +15,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, experts, intervals
-from fairsaoml.core.buffers import Buffer, Deck, Sizes
+from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig, damping
 from fairsaoml.core.experts import Bank, Roll, put
 from fairsaoml.core.learner import Method, Update, wrap
-from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added
+from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added, violations_asleep
 from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.settings import integer, number, one_of, optional, setting
@@ -84,6 +85,13 @@ class State(NamedTuple):
     longest_row: Float[Array, ""]  # largest row norm so far, for steps="paper"
 
 
+class Rows(NamedTuple):
+    """Every level's sample, and which of its rows the draws of a round come from."""
+
+    samples: Buffer
+    hands: Hands
+
+
 class Terms(NamedTuple):
     """What a round's learning is given besides pairs and draws."""
 
@@ -128,12 +136,12 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
             inner=inner_steps(problem, config, state, levels),
         )
         draws = experts.draw(key, state.samples, batch, roll.awake)
-        decks = jax.lax.map(
-            lambda level: buffers.deal(level.samples, level.order, sizes(config)), draws
-        )
-        meta, pairs = learn(problem, config, state.meta, bank.pair, decks, terms, roll)  # 15-24
+        sizes = Sizes(support=config.support, query=config.query)
+        hands = jax.vmap(lambda order: buffers.deal(order, sizes))(draws.order)
+        rows = Rows(draws.samples, hands)
+        meta, pairs = learn(problem, config, state.meta, bank.pair, rows, terms, roll)  # 15-24
         credited, violation = credit(
-            problem, config, meta, bank._replace(pair=pairs), decks, terms, roll.present
+            problem, config, meta, bank._replace(pair=pairs), rows, terms, roll.present
         )  # lines 25-28
         # An empty task wakes levels all the same.
         idle = state._replace(bank=bank, samples=draws.samples)
@@ -165,11 +173,6 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
     return wrap(problem, config, method)
 
 
-def sizes(config: FairSAOMLConfig) -> Sizes:
-    """Rows per class of the two draws."""
-    return Sizes(support=config.support, query=config.query)
-
-
 def longest(batch: Batch) -> Float[Array, ""]:
     """The largest row norm of a task; padding does not count."""
     return jnp.max(jnp.where(batch.weight > 0, jnp.linalg.norm(batch.x, axis=1), 0.0), initial=0.0)
@@ -199,7 +202,7 @@ def learn(
     config: FairSAOMLConfig,
     meta: PrimalDual,
     pairs: PrimalDual,
-    decks: Deck,
+    rows: Rows,
     terms: Terms,
     roll: Roll,
 ) -> tuple[PrimalDual, PrimalDual]:
@@ -208,37 +211,65 @@ def learn(
     Returns the meta pair and all experts' pairs. Experts take turns: only the awake adapt, and one
     program serves any number of them. The numbers must come from the round alone.
     """
-    meta_gradient = META_GRADIENTS[config.meta_gradient]
+    adapting, sleeping = META_GRADIENTS[config.meta_gradient]
     previous = meta
 
-    def iterate(carry: tuple, iteration: Int[Array, ""]) -> tuple:
-        meta, pairs = carry
+    def violations_of(level: Int[Array, ""] | int, violation: Array) -> Array:
+        sample, query, pair = experts.at((rows.samples, rows.hands.query, pairs), level)
+        times = config.meta_iterations
+        gaps = violations_asleep(problem, terms.deployed, sample, query, pair, times)
+        return violation.at[:, level].set(gaps)
+
+    def iterate(carry: tuple, draw: tuple) -> tuple:
+        (meta, pairs), (iteration, violation) = carry, draw
         if config.meta_start == "previous":
             meta = previous
 
         def turn(level: Int[Array, ""] | int) -> Turn:
-            expert = experts.at((decks, terms.weights, terms.inner), level)
-            draw = (iteration, sizes(config), config.inner_steps)
-            return Turn(problem, terms.deployed, *draw, *expert)
+            expert = experts.at((supports, queries, terms.weights, terms.inner), level)
+            return Turn(problem, terms.deployed, iteration, config.inner_steps, *expert)
 
         def awake(level: Int[Array, ""] | int, sums: tuple) -> tuple:
             gradient, violation, pairs = sums
-            slope, gaps, adapted = meta_gradient.awake(turn(level), meta)
+            slope, gaps, adapted = adapting(turn(level), meta)
             return added(gradient, slope), violation.at[level].set(gaps), put(pairs, level, adapted)
 
-        def asleep(level: Int[Array, ""] | int, sums: tuple) -> tuple:
-            gradient, violation = sums
-            slope, gaps = meta_gradient.asleep(turn(level), meta, experts.at(pairs, level))
-            return added(gradient, slope), violation.at[level].set(gaps)
+        def asleep(level: Int[Array, ""] | int, gradient: Params) -> Params:
+            assert sleeping is not None
 
-        nothing = jax.tree.map(jnp.zeros_like, (meta.primal, pairs.dual))
-        *sums, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, (*nothing, pairs))
-        gradient, violation = jax.lax.fori_loop(
-            roll.awake_count, roll.present_count, asleep, tuple(sums)
+            def pushed() -> Params:
+                return added(gradient, sleeping(turn(level), meta, experts.at(pairs, level)))
+
+            # Without weight nobody pushes: most who have slept for long. (Seeds as a batch all do.)
+            return jax.lax.cond(terms.weights[level] > 0, pushed, lambda: gradient)
+
+        nothing = jax.tree.map(jnp.zeros_like, meta.primal)
+        gradient, violation, pairs = jax.lax.fori_loop(
+            0, roll.awake_count, awake, (nothing, violation, pairs)
         )
+        if sleeping is not None:
+            gradient = jax.lax.fori_loop(roll.awake_count, roll.present_count, asleep, gradient)
         return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
 
-    return jax.lax.scan(iterate, (meta, pairs), jnp.arange(config.meta_iterations))[0]
+    # Who adapts draws supports; whose slope is taken draws queries.
+    supports = laid_out(rows.samples, rows.hands.support, roll.awake_count)
+    pushing = roll.awake_count if sleeping is None else roll.present_count
+    queries = laid_out(rows.samples, rows.hands.query, pushing)
+    unknown = jnp.zeros((config.meta_iterations, *pairs.dual.shape))
+    violation = jax.lax.fori_loop(roll.awake_count, roll.present_count, violations_of, unknown)
+    draws = jnp.arange(config.meta_iterations), violation
+    return jax.lax.scan(iterate, (meta, pairs), draws)[0]
+
+
+def laid_out(samples: Buffer, hands: Hand, levels: Int[Array, ""]) -> Pool:
+    """The pools of the first levels; those of others stay empty."""
+
+    def lay(level: Int[Array, ""], pools: Pool) -> Pool:
+        return put(pools, level, buffers.lay_out(*experts.at((samples, hands), level)))
+
+    shapes = jax.eval_shape(jax.vmap(buffers.lay_out), samples, hands)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(0, levels, lay, nothing)
 
 
 def meta_step(
@@ -264,7 +295,7 @@ def credit(
     config: FairSAOMLConfig,
     meta: PrimalDual,
     bank: Bank,
-    decks: Deck,
+    rows: Rows,
     terms: Terms,
     present: Bool[Array, "level"],
 ) -> tuple[Bank, Float[Array, "constraint"]]:
@@ -274,8 +305,8 @@ def credit(
     both terms, so that an expert is not credited for a low price; and of bounded size. The
     violations of the meta pair come beside.
     """
-    take = buffers.take_query if config.credit_rows == "query" else buffers.take_support
-    rows = jax.vmap(lambda deck: take(deck, config.meta_iterations, sizes(config)))(decks)
+    hand = rows.hands.query if config.credit_rows == "query" else rows.hands.support
+    fresh = jax.vmap(partial(buffers.pick, iteration=config.meta_iterations))(rows.samples, hand)
 
     def cost(pair: PrimalDual, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, pair, rows, terms.deployed)
@@ -283,8 +314,8 @@ def credit(
     duals = bank.pair.dual
     if config.credit_dual == "meta":
         duals = jnp.broadcast_to(meta.dual, duals.shape)
-    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta, rows)
-    of_expert, _ = jax.vmap(cost)(bank.pair._replace(dual=duals), rows)
+    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta, fresh)
+    of_expert, _ = jax.vmap(cost)(bank.pair._replace(dual=duals), fresh)
     # Same sign as evaluate.regret: positive means the expert won.
     bank = experts.credited(bank, of_meta - of_expert, present, config.credit_bound)
     return bank, terms.weights @ violation

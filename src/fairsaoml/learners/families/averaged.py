@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, experts
-from fairsaoml.core.buffers import Deck, Sizes
+from fairsaoml.core.buffers import Pool
 from fairsaoml.core.config import DrawingConfig
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import move, project
@@ -90,10 +90,10 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
 
     def step(key: Key, round: Round, old: State, batch: Batch, deployed: Deployed) -> Update:
         levels = old.weights.shape[0]
-        deck = experts.draw_round(key, batch, config)
+        pool = experts.draw_round(key, batch, config)
         learned = old._replace(
-            primal=learn(problem, config, old.primal, deck, averaging.steps(round, levels)),
-            credit=averaging.credit(old.credit, gains(problem, config, old, deck)),
+            primal=learn(problem, config, old.primal, pool, averaging.steps(round, levels)),
+            credit=averaging.credit(old.credit, gains(problem, config, old, pool)),
         )
         return Update(
             learned=ready_for_next(round, learned),
@@ -127,7 +127,7 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
 
 
 def gains(
-    problem: Problem, config: DrawingConfig, state: State, deck: Deck
+    problem: Problem, config: DrawingConfig, state: State, pool: Pool
 ) -> Float[Array, "draw level"]:
     """Loss of the average minus loss of each expert, on every draw, before anyone learns from it.
 
@@ -137,7 +137,7 @@ def gains(
     average = experts.mixture(state.weights, state.primal)
 
     def on_draw(iteration: Int[Array, ""]) -> PerLevel:
-        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        rows = buffers.take(pool, iteration)
 
         def loss(primal: Params) -> Float[Array, ""]:
             return problem.loss(problem.model.scores(primal, rows.x), rows)
@@ -149,12 +149,12 @@ def gains(
 
 
 def learn(
-    problem: Problem, config: DrawingConfig, primal: Params, deck: Deck, steps: PerLevel
+    problem: Problem, config: DrawingConfig, primal: Params, pool: Pool, steps: PerLevel
 ) -> Params:
     """Every expert descends the loss of every draw, with its own step size."""
 
     def once(iteration: Int[Array, ""] | int, primal: Params) -> Params:
-        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        rows = buffers.take(pool, iteration)
         return descend(problem, config, primal, rows, steps)
 
     return jax.lax.fori_loop(0, config.meta_iterations, once, primal)

@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, Int
 
 from fairsaoml.core import buffers, experts
-from fairsaoml.core.buffers import Deck, Sizes
+from fairsaoml.core.buffers import Pool
 from fairsaoml.core.config import DrawingConfig
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import evaluate, start
@@ -36,8 +36,8 @@ def one_pair(problem: Problem, config: DrawingConfig, move: Move) -> Learner:
     def step(
         key: Key, round: Int[Array, ""], pair: PrimalDual, batch: Batch, deployed: Deployed
     ) -> Update:
-        deck = experts.draw_round(key, batch, config)
-        pair = learn(config, move, round, pair, deck, deployed)
+        pool = experts.draw_round(key, batch, config)
+        pair = learn(config, move, round, pair, pool, deployed)
         return Update(learned=pair, violation=evaluate(problem, pair.primal, batch, deployed)[1])
 
     method = Method(
@@ -55,13 +55,13 @@ def learn(
     move: Move,
     round: Int[Array, ""],
     pair: PrimalDual,
-    deck: Deck,
+    pool: Pool,
     deployed: Deployed,
 ) -> PrimalDual:
     """`meta_iterations` moves, each on its own draw of this round's rows."""
 
     def once(iteration: Int[Array, ""] | int, pair: PrimalDual) -> PrimalDual:
-        rows = buffers.take_support(deck, iteration, Sizes(config.support))
+        rows = buffers.take(pool, iteration)
         return move(round, pair, rows, deployed)
 
     return jax.lax.fori_loop(0, config.meta_iterations, once, pair)
