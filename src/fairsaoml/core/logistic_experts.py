@@ -201,11 +201,11 @@ def solve(
         head, memory = expert // memories, expert % memories
         own = kind[head]
         mine = experts.products[own, memory]
-        next = experts.products[own, jnp.minimum(memory + 1, memories - 1)]
+        lent = experts.products[own, jnp.minimum(memory + 1, memories - 1)]
         curvature = worth[head, memory] * mine + worth_now[head, memory] * present.sums[own]
-        matrix = curvature + borrowed[head, memory] * next
+        matrix = curvature + borrowed[head, memory] * lent
         matrix = matrix + jnp.diag(ridge[head] + JITTER * matrix.max())
-        whole = gradient[head, memory] + borrowed[head, memory] * (next @ away[head, memory])
+        whole = gradient[head, memory] + borrowed[head, memory] * (lent @ away[head, memory])
         step = positive.solution(positive.factor(matrix), whole)
         moved_now = worth_now[head, memory] * (present.sums[own] @ step)
         return jnp.stack([step, whole, curvature @ step, moved_now])
