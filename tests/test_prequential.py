@@ -15,9 +15,10 @@ import tiny
 from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Learner, RoundInfo
 from fairsaoml.evaluate import prequential as module
+from fairsaoml.evaluate.labelled import labelled_share
 from fairsaoml.evaluate.prequential import compiled, first_states, prequential, rollout
 from fairsaoml.evaluate.records import finished
-from fairsaoml.evaluate.round import labelled_share, run_round
+from fairsaoml.evaluate.round import run_round
 from fairsaoml.runs.spec import Setup
 from fairsaoml.streams.stream import checked
 
@@ -170,7 +171,7 @@ def lowered(game, round_axis):
 def test_the_round_is_never_batched_so_that_no_seed_waits_for_another():
     game = game_of("fairsaoml")
     anybody = "applies stablehlo.or across"  # how the loop of a batch asks whether anyone goes on
-    loops = 2  # over the awake, over the asleep
+    loops = 4  # over the awake, over the asleep, and over those who draw supports and queries
     alone, batched = (lowered(game, round_axis=axis).count(anybody) for axis in (None, 0))
     assert batched == alone + loops  # what it is guarded against
 

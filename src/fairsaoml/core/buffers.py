@@ -26,6 +26,7 @@ __all__ = [
     "forget",
     "is_held",
     "lay_out",
+    "longest_row",
     "merge",
     "pick",
     "places_of",
@@ -288,3 +289,8 @@ def sample_of(key: Key, batch: Batch, capacity: int) -> Buffer:
     """One task's rows alone, as a sample in which no place depends on padding."""
     nothing = empty(capacity, batch.x.shape[1], batch.group.shape[1])
     return merge(nothing, arrivals(key, batch, capacity))
+
+
+def longest_row(batch: Batch) -> Float[Array, ""]:
+    """The largest row norm of a task; padding does not count."""
+    return jnp.max(jnp.where(batch.weight > 0, jnp.linalg.norm(batch.x, axis=1), 0.0), initial=0.0)

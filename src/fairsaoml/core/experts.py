@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, doubling_cover, intervals, weights
-from fairsaoml.core.buffers import Buffer, Pool, Shuffle, Sizes
+from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
 from fairsaoml.core.types import Batch, Key, Schema
 
@@ -20,6 +20,7 @@ __all__ = [
     "Bank",
     "Draws",
     "Roll",
+    "Rows",
     "at",
     "bank_of",
     "choose",
@@ -28,6 +29,7 @@ __all__ = [
     "doubled",
     "draw",
     "draw_round",
+    "laid_out",
     "mixture",
     "promote",
     "put",
@@ -44,6 +46,13 @@ __all__ = [
 FIRST_LEVELS = 8  # storage when the horizon is unknown; doubled when full
 
 Tree = TypeVar("Tree")
+
+
+class Rows(NamedTuple):
+    """Every level's sample, and which of its rows the draws of a round come from."""
+
+    samples: Buffer
+    hands: Hands
 
 
 class Bank(NamedTuple):
@@ -219,3 +228,14 @@ def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Pool:
     rows = buffers.sample_of(priorities, batch, config.capacity)
     hands = buffers.deal(buffers.shuffle(order, rows), Sizes(config.support))
     return buffers.lay_out(rows, hands.support)
+
+
+def laid_out(samples: Buffer, hands: Hand, levels: Int[Array, ""]) -> Pool:
+    """The pools of the first levels; those of others stay empty."""
+
+    def lay(level: Int[Array, ""], pools: Pool) -> Pool:
+        return put(pools, level, buffers.lay_out(*at((samples, hands), level)))
+
+    shapes = jax.eval_shape(jax.vmap(buffers.lay_out), samples, hands)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(0, levels, lay, nothing)

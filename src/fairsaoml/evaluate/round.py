@@ -13,17 +13,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State
+from fairsaoml.evaluate.labelled import labelled_share
 
-__all__ = [
-    "Adapted",
-    "Outcome",
-    "after_adapting",
-    "labelled_share",
-    "loss_and_violation",
-    "run_round",
-]
-
-SUPPORT_SHARE = 0.1  # of a task's rows are labelled for `adapted`
+__all__ = ["Adapted", "Outcome", "after_adapting", "loss_and_violation", "run_round"]
 
 
 class Adapted(NamedTuple):
@@ -85,22 +77,6 @@ def after_adapting(
     rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
     loss, violation = loss_and_violation(problem, learner.scores(adapted, batch.x), margins, rest)
     return Adapted(margins=margins, loss=loss, violation=violation, held_out=held_out)
-
-
-def labelled_share(key: Key, batch: Batch) -> tuple[Batch, Bool[Array, "row"]]:
-    """A uniform tenth of the task's rows as a support batch, and which rows are not in it (D18)."""
-    slots = batch.y.shape[0]
-    rows = jnp.arange(slots)
-    priority = jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row)))(rows)
-    priority = jnp.where(batch.weight > 0, priority, jnp.inf)
-    size = jnp.ceil(SUPPORT_SHARE * batch.weight.sum())
-    room = -(-slots // 8)  # a tenth of the rows always fits into an eighth of the slots
-    chosen = jax.lax.top_k(-priority, room)[1]
-    taken = jnp.arange(room) < size.astype(jnp.int32)
-    support = jax.tree.map(lambda leaf: leaf[chosen], batch)
-    support = support._replace(weight=jnp.where(taken, support.weight, 0.0))
-    held_out = (batch.weight > 0).at[jnp.where(taken, chosen, slots)].set(False, mode="drop")
-    return support, held_out
 
 
 def loss_and_violation(

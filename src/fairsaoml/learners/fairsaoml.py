@@ -15,9 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, experts, intervals
-from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Sizes
+from fairsaoml.core.buffers import Buffer, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig, damping
-from fairsaoml.core.experts import Bank, Roll, put
+from fairsaoml.core.experts import Bank, Roll, Rows, put
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added, violations_asleep
 from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
@@ -85,13 +85,6 @@ class State(NamedTuple):
     longest_row: Float[Array, ""]  # largest row norm so far, for steps="paper"
 
 
-class Rows(NamedTuple):
-    """Every level's sample, and which of its rows the draws of a round come from."""
-
-    samples: Buffer
-    hands: Hands
-
-
 class Terms(NamedTuple):
     """What a round's learning is given besides pairs and draws."""
 
@@ -124,7 +117,7 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
     ) -> Update:
         levels = old.bank.regret.shape[0]
         roll = experts.roll_call(config, round, levels, config.cover)  # line 5
-        state = old._replace(longest_row=jnp.maximum(old.longest_row, longest(batch)))
+        state = old._replace(longest_row=jnp.maximum(old.longest_row, buffers.longest_row(batch)))
         if config.cover == "dynamic":
             kept = experts.promote((state.bank, state.samples), roll.promoted)
             state = state._replace(bank=kept[0], samples=kept[1])
@@ -171,11 +164,6 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         grow=grow,
     )
     return wrap(problem, config, method)
-
-
-def longest(batch: Batch) -> Float[Array, ""]:
-    """The largest row norm of a task; padding does not count."""
-    return jnp.max(jnp.where(batch.weight > 0, jnp.linalg.norm(batch.x, axis=1), 0.0), initial=0.0)
 
 
 def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels: int) -> Steps:
@@ -252,24 +240,13 @@ def learn(
         return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
 
     # Who adapts draws supports; whose slope is taken draws queries.
-    supports = laid_out(rows.samples, rows.hands.support, roll.awake_count)
+    supports = experts.laid_out(rows.samples, rows.hands.support, roll.awake_count)
     pushing = roll.awake_count if sleeping is None else roll.present_count
-    queries = laid_out(rows.samples, rows.hands.query, pushing)
+    queries = experts.laid_out(rows.samples, rows.hands.query, pushing)
     unknown = jnp.zeros((config.meta_iterations, *pairs.dual.shape))
     violation = jax.lax.fori_loop(roll.awake_count, roll.present_count, violations_of, unknown)
     draws = jnp.arange(config.meta_iterations), violation
     return jax.lax.scan(iterate, (meta, pairs), draws)[0]
-
-
-def laid_out(samples: Buffer, hands: Hand, levels: Int[Array, ""]) -> Pool:
-    """The pools of the first levels; those of others stay empty."""
-
-    def lay(level: Int[Array, ""], pools: Pool) -> Pool:
-        return put(pools, level, buffers.lay_out(*experts.at((samples, hands), level)))
-
-    shapes = jax.eval_shape(jax.vmap(buffers.lay_out), samples, hands)
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.fori_loop(0, levels, lay, nothing)
 
 
 def meta_step(

@@ -38,12 +38,14 @@ def home_setting(home: str | Path | None) -> dict[str, str]:
 class NotHere(DataError):
     """A data set that is not in the data home: it says the one command that gets it.
 
-    >>> NotHere("MovieLens 100K", Path("data"), "fairsaoml data get movielens").args[0]
+    >>> NotHere.of("MovieLens 100K", Path("data"), "fairsaoml data get movielens").args[0]
     "MovieLens 100K is not in the data home 'data'; get it with: fairsaoml data get movielens"
     """
 
-    def __init__(self, what: str, home: Path, command: str) -> None:
-        super().__init__(f"{what} is not in the data home {str(home)!r}; get it with: {command}")
+    @classmethod
+    def of(cls, what: str, home: Path, command: str) -> Self:
+        """The error in words; its text is all that it holds, so that it can cross processes."""
+        return cls(f"{what} is not in the data home {str(home)!r}; get it with: {command}")
 
 
 class KeptFiles(NamedTuple):

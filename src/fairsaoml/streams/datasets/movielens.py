@@ -115,7 +115,7 @@ def load_ratings(home: Path) -> Any:
     """The published ratings from a data home."""
     path = find_ratings(home)
     if path is None:
-        raise NotHere("MovieLens 100K", home, GET)
+        raise NotHere.of("MovieLens 100K", home, GET)
     ratings = kept_table(path, GET) if path.is_file() else read_ratings(path)
     require_published(ratings, str(path))
     return ratings

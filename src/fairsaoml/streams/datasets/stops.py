@@ -83,7 +83,7 @@ def load_years(years: Iterable[int], home: Path) -> Rows:
     if absent:
         which = ",".join(str(year) for year in absent)
         option = "" if set(absent) <= set(parse_years(DEFAULT_YEARS)) else f" --years {which}"
-        raise NotHere(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
+        raise NotHere.of(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
     tables, notes = zip(*rows.values(), strict=True)
     alike = [table.select(tables[0].column_names) for table in tables]
     together = pa.concat_tables(alike).unify_dictionaries().combine_chunks()
@@ -98,7 +98,7 @@ def load_arrests(home: Path) -> Rows:
             return _load(path, command)
     files = [read_stops(path) for path in published_files(home, ARRESTS_YEAR)]
     if not files:
-        raise NotHere(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
+        raise NotHere.of(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
     return _year_of(max(files, key=lambda stops: stops.table.num_rows), ARRESTS_YEAR)
 
 
