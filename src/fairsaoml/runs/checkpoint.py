@@ -111,7 +111,7 @@ def _shared_curvature(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arr
             moved |= {
                 f"{experts}.bend": TYPICAL_BEND * rows,
                 f"{experts}.mass": mass,
-                f"{experts}.products": np.float32(share[..., None, None] * first),
+                f"{experts}.products": (share[..., None, None] * first).astype(np.float32),
                 f"{experts}.slope": np.einsum("...de,...e->...d", curvature, theta) - slope,
             }
     return manifest, moved
