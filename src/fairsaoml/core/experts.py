@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, doubling_cover, intervals, weights
+from fairsaoml.core.arrays import library
 from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
 from fairsaoml.core.types import Batch, Key, Schema
@@ -159,6 +160,8 @@ def draw(key: Key, samples: Buffer, batch: Batch, awake: Bool[Array, "level"]) -
 
 def choose(when: Bool[Array, ""], new: Tree, old: Tree) -> Tree:
     """One of two states."""
+    if library(when) is not jnp:
+        return new if when else old
     return jax.lax.cond(when, lambda new, old: new, lambda new, old: old, new, old)
 
 

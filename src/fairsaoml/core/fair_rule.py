@@ -18,11 +18,11 @@ Menon and Williamson 2018, Chzhen et al. 2019 and Zeng et al. 2022 have the rule
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray as Array
 
-from fairsaoml.core.hashing import mixed, uniform
+from fairsaoml.core.unseeded import mixed, uniform
 
 __all__ = [
     "Layout",
@@ -48,6 +48,7 @@ SURPRISE = 3.0  # standard deviations beyond which an innovation is clipped
 PRIOR_MEMORY = 0.9  # of base rates and rows a round
 FULL_ROUND = 100.0  # rows; a smaller task counts accordingly less
 SMALLEST_RATE = 0.02
+AT_ONCE = 256  # rows that are hashed together: they stay in the cache
 
 PerRate = Float[Array, "rate"]
 PerRow = Float[Array, "row"]
@@ -116,35 +117,35 @@ def layout_of(notions: Sequence[Mapping[str, int | None]], levels: Sequence[int]
                         Rate(prefix, attribute, group, label, block, notion)
                         for group in range(count)
                     ]
-    numbers = jnp.array([rate.block for rate in rates], jnp.int32)
-    same = (numbers[:, None] == numbers[None]).astype(jnp.float32)
+    numbers = np.array([rate.block for rate in rates], np.int32)
+    same = (numbers[:, None] == numbers[None]).astype(np.float32)
     return Layout(rates=tuple(rates), same_block=same, notions=len(notions))
 
 
 def new_rule(layout: Layout) -> Rule:
     """Before any row: the plain threshold."""
     count, notions = len(layout.rates), layout.notions
-    nothing = jnp.zeros(count)
+    nothing = np.zeros(count, np.float32)
     return Rule(
         multiplier=nothing,
         coefficient=nothing,
         tilt=nothing,
-        threshold=jnp.full((), 0.5, jnp.float32),
-        spread=jnp.ones(()),
+        threshold=np.full((), 0.5, np.float32),
+        spread=np.ones((), np.float32),
         bias=nothing,
-        variance=jnp.full(count, DOUBT**2, jnp.float32),
+        variance=np.full(count, DOUBT**2, np.float32),
         expected_gap=nothing,
-        expected_rate=jnp.full(count, 0.5, jnp.float32),
+        expected_rate=np.full(count, 0.5, np.float32),
         say=nothing,
-        kept=jnp.ones(()),
-        solved=jnp.zeros((), bool),
+        kept=np.ones((), np.float32),
+        solved=np.zeros((), bool),
         fresh_rows=nothing,
-        fresh_rounds=jnp.zeros(()),
-        positives=jnp.zeros(()),
-        rows=jnp.zeros(()),
-        cost=jnp.zeros(notions),
-        alike=jnp.zeros(notions),
-        excluded=jnp.zeros(notions, bool),
+        fresh_rounds=np.zeros((), np.float32),
+        positives=np.zeros((), np.float32),
+        rows=np.zeros((), np.float32),
+        cost=np.zeros(notions, np.float32),
+        alike=np.zeros(notions, np.float32),
+        excluded=np.zeros(notions, bool),
     )
 
 
@@ -167,47 +168,51 @@ def added_by_rate(
     """
     parts = joint * (rule.coefficient[:, None] + rule.tilt[:, None] * chance)
     added = parts.sum(0)
-    size = jnp.maximum(jnp.abs(added), SMALLEST_ADDED)
-    drawn = jnp.asarray(lot, jnp.float32) / SHARPNESS
-    return parts * (1 + jnp.sign(added) * drawn / size)
+    size = np.maximum(np.abs(added), SMALLEST_ADDED)
+    drawn = np.asarray(lot, np.float32) / SHARPNESS
+    return parts * (1 + np.sign(added) * drawn / size)
 
 
-@jax.jit
 def lots(x: Float[Array, "row feature"]) -> PerRow:
     """A logistic number for each row, made from its features: the same row has the same lot."""
-    bits = jax.lax.bitcast_convert_type(jnp.where(x == 0, 0.0, x), jnp.uint32)  # -0 is 0
-    column = mixed(jnp.arange(1, x.shape[1] + 1, dtype=jnp.uint32))
-    hashed = mixed(mixed(bits ^ column).sum(1, dtype=jnp.uint32))
-    part = jnp.clip(uniform(hashed), UNLIKELY, 1 - UNLIKELY)
-    return jnp.log(part) - jnp.log1p(-part)
+    column = mixed(np.arange(1, x.shape[1] + 1, dtype=np.uint32))
+    hashed = np.empty(len(x), np.uint32)
+    for first in range(0, len(x), AT_ONCE):
+        rows = slice(first, first + AT_ONCE)
+        bits = (x[rows] + np.float32(0.0)).view(np.uint32)  # -0 is 0
+        bits ^= column
+        hashed[rows] = mixed(bits).sum(1, dtype=np.uint32)
+    hashed = mixed(hashed)
+    part = np.clip(uniform(hashed), UNLIKELY, 1 - UNLIKELY)
+    return np.log(part) - np.log1p(-part)
 
 
 def members(
     layout: Layout, y: PerRow, group: Int[Array, "row attribute"]
 ) -> Float[Array, "rate row"]:
     """Which rows each rate speaks of, by their own labels and groups: 0 or 1."""
-    rates = [
-        (group[:, rate.attribute] == rate.group)
-        & (jnp.ones(len(y), bool) if rate.label is None else y == rate.label)
-        for rate in layout.rates
-    ]
-    return jnp.stack(rates).astype(jnp.float32) if rates else jnp.zeros((0, len(y)))
+    rates = np.empty((len(layout.rates), len(y)), np.float32)
+    for own, rate in zip(rates, layout.rates, strict=True):
+        own[:] = group[:, rate.attribute] == rate.group
+        if rate.label is not None:
+            own *= y == rate.label
+    return rates
 
 
 def normalised(layout: Layout, say: PerRate) -> PerRate:
     """The say of the groups of each block, summing to one."""
     total = layout.same_block @ say
-    return jnp.where(total > 0, say / jnp.maximum(total, 1e-12), 0.0)
+    return np.where(total > 0, say / np.maximum(total, 1e-12), 0.0)
 
 
 def several(layout: Layout, present: Bool[Array, "rate"]) -> Bool[Array, "rate"]:
     """Present rates of blocks in which at least two are."""
-    return present & (layout.same_block @ present.astype(jnp.float32) >= 2)
+    return present & (layout.same_block @ present.astype(np.float32) >= 2)
 
 
 def gap_variance(layout: Layout, variance: PerRate, say: PerRate) -> PerRate:
     """The variance of r_g - sum say r, from the variances of the rates."""
-    return jnp.maximum(variance * (1 - 2 * say) + layout.same_block @ (say**2 * variance), 0.0)
+    return np.maximum(variance * (1 - 2 * say) + layout.same_block @ (say**2 * variance), 0.0)
 
 
 def feedback(
@@ -226,9 +231,9 @@ def feedback(
     members_ = weight * members(layout, y, group)
     count = members_.sum(1)
     rows = weight.sum()
-    part = jnp.minimum(rows / FULL_ROUND, 1.0)
+    part = np.minimum(rows / FULL_ROUND, 1.0)
     memory = PRIOR_MEMORY**part
-    a_round = count / jnp.maximum(part, 1e-9)
+    a_round = count / np.maximum(part, 1e-9)
     rule = rule._replace(
         positives=memory * rule.positives + weight @ y,
         rows=memory * rule.rows + rows,
@@ -238,20 +243,20 @@ def feedback(
     if not layout.rates:
         return rule
     present = (count >= 1) & (rule.say > 0)
-    say = normalised(layout, jnp.where(present, rule.say, 0.0))
+    say = normalised(layout, np.where(present, rule.say, 0.0))
     # One more row at the expected rate: a rate of few rows is not taken at its word.
     rate = (members_ @ decided + rule.expected_rate) / (count + 1)
-    centre = jnp.maximum(layout.same_block @ (say * rate), SMALLEST_RATE)
-    binomial = jnp.maximum(rule.expected_rate * (1 - rule.expected_rate), 0.01)
-    noise = gap_variance(layout, binomial / jnp.maximum(count, 1.0), say) / centre**2
+    centre = np.maximum(layout.same_block @ (say * rate), SMALLEST_RATE)
+    binomial = np.maximum(rule.expected_rate * (1 - rule.expected_rate), 0.01)
+    noise = gap_variance(layout, binomial / np.maximum(count, 1.0), say) / centre**2
     memory = LEAK**part * rule.kept
     bias = memory * rule.bias
     variance = memory**2 * rule.variance + DRIFT**2 * part + (1 - memory**2) * DOUBT**2
-    gain = jnp.where(several(layout, present), variance / (variance + noise), 0.0)
+    gain = np.where(several(layout, present), variance / (variance + noise), 0.0)
     surprise = rate / centre - 1 - rule.expected_gap - bias
-    limit = SURPRISE * jnp.sqrt(variance + noise)
-    bias = bias + gain * jnp.clip(surprise, -limit, limit)
+    limit = SURPRISE * np.sqrt(variance + noise)
+    bias = bias + gain * np.clip(surprise, -limit, limit)
     return rule._replace(
-        bias=jnp.where(rule.solved, bias, rule.bias),
-        variance=jnp.where(rule.solved, variance * (1 - gain), rule.variance),
+        bias=np.where(rule.solved, bias, rule.bias),
+        variance=np.where(rule.solved, variance * (1 - gain), rule.variance),
     )

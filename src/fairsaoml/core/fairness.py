@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from fairsaoml.core.arrays import library
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.registry import Registry
 from fairsaoml.core.scores import SCORES
@@ -36,9 +36,10 @@ def sides(
     code = batch.group[:, attribute]
     counted: Bool[Array, row] = code < levels
     if label is not None:
-        counted &= batch.y == label
-    one = jnp.where(counted & (code == level), batch.weight, 0.0)
-    other = jnp.where(counted & (code != level), batch.weight, 0.0)
+        counted = counted & (batch.y == label)
+    xp = library(batch.weight)
+    one = xp.where(counted & (code == level), batch.weight, 0.0)
+    other = xp.where(counted & (code != level), batch.weight, 0.0)
     return one, other
 
 

@@ -3,20 +3,27 @@
 A linear head is wrong where a threshold decides. The rich map adds, for numeric columns (more than
 FEW_VALUES values in the first rows), hinges max(x_j - k, 0) and steps [x_j > k] at their quantiles,
 and ReLUs max(w . x - c, 0) of a few random columns each for what columns do together. Budgets are
-fixed, so shapes are; what is not used is 0. Nothing is random from run to run: a draw is the
-hash of its place.
+fixed; what is not used is 0. Nothing is random from run to run: a draw is the hash of its place.
 """
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray as Array
 
-from fairsaoml.core.hashing import mixed, uniform
-from fairsaoml.core.logistic_experts import nth_rows
+from fairsaoml.core.unseeded import mixed, nth_rows, uniform
 
-__all__ = ["RichMap", "blocks", "fit", "owners", "rich", "unfitted", "width"]
+__all__ = [
+    "RichMap",
+    "Thresholds",
+    "blocks",
+    "fit",
+    "owners",
+    "thresholds",
+    "unfitted",
+    "width",
+]
 
 HINGES, STEPS, RELUS = 32, 48, 80  # budgets of features
 MOST_HINGES, MOST_STEPS = 6, 64  # of one column
@@ -65,114 +72,126 @@ def unfitted(features: int) -> RichMap:
     """The map before any row: all features 0."""
 
     def nowhere(count: int) -> Knots:
-        return Knots(jnp.zeros(count, jnp.int32), jnp.full(count, CLIP, jnp.float32))
+        return Knots(np.zeros(count, np.int32), np.full(count, CLIP, np.float32))
 
     return RichMap(
-        fitted=jnp.zeros((), bool),
+        fitted=np.zeros((), bool),
         hinges=nowhere(HINGES),
         steps=nowhere(STEPS),
-        direction=jnp.zeros((features, RELUS)),
-        offset=jnp.zeros(RELUS),
-        mean=jnp.zeros(width()),
-        scale=jnp.ones(width()),
+        direction=np.zeros((features, RELUS), np.float32),
+        offset=np.zeros(RELUS, np.float32),
+        mean=np.zeros(width(), np.float32),
+        scale=np.ones(width(), np.float32),
     )
 
 
-def rich(fitted: RichMap, columns: Columns) -> Float[Array, "rich row"]:
-    """The features of clipped rows, centred and scaled as the first rows were."""
-    scale = jnp.where(fitted.fitted, 1 / fitted.scale, 0.0)
-    scaled = (_raw(fitted, columns) - fitted.mean[:, None]) * scale[:, None]
-    return jnp.clip(scaled, -FEATURE_CLIP, FEATURE_CLIP)
+class Thresholds(NamedTuple):
+    """Rich features of rows before they are centred and scaled: feature = factor * value + shift.
+
+    They are clipped already. Sums of features are made of sums of values, which saves two passes
+    over all rows.
+    """
+
+    value: Float[Array, "rich row"]
+    factor: Float[Array, "rich"]
+    shift: Float[Array, "rich"]
+
+    def features(self, rows: Int[Array, "some"]) -> Float[Array, "rich some"]:
+        """The features of some of the rows, centred and scaled as the first rows were."""
+        return self.value.take(rows, axis=1) * self.factor[:, None] + self.shift[:, None]
 
 
-def _raw(fitted: RichMap, columns: Columns) -> Float[Array, "rich row"]:
-    """Every feature is a threshold of a direction, so that one product makes them all."""
-    one_column = (
-        jax.nn.one_hot(knots.column, len(columns)) for knots in (fitted.hinges, fitted.steps)
-    )
-    directions = jnp.concatenate([*one_column, fitted.direction.T])
-    offsets = jnp.concatenate([fitted.hinges.value, fitted.steps.value, fitted.offset])
-    beyond = directions @ columns - offsets[:, None]
-    hinges, steps, _ = blocks(fitted)
-    place = jnp.arange(len(offsets))[:, None]
-    is_step = (place >= hinges) & (place < hinges + steps)
-    return jnp.where(is_step, (beyond > 0).astype(jnp.float32), jnp.maximum(beyond, 0.0))
+def thresholds(fitted: RichMap, columns: Columns) -> Thresholds:
+    """The rich features of clipped rows; all 0 where the map is not set."""
+    factor = np.where(fitted.fitted, 1 / fitted.scale, np.float32(0.0))
+    reach = FEATURE_CLIP * fitted.scale
+    value = _raw(fitted, columns, (fitted.mean - reach)[:, None], (fitted.mean + reach)[:, None])
+    return Thresholds(value, factor, -factor * fitted.mean)
+
+
+def _raw(
+    fitted: RichMap,
+    columns: Columns,
+    lowest: Float[Array, "rich 1"],
+    highest: Float[Array, "rich 1"],
+) -> Float[Array, "rich row"]:
+    """Every feature is a threshold of a column, or of a direction of a few; clipped."""
+    hinges, steps, relus = blocks(fitted)
+    knots = hinges + steps
+    raw = np.empty((knots + relus, columns.shape[1]), np.float32)
+    np.subtract(columns[fitted.hinges.column], fitted.hinges.value[:, None], out=raw[:hinges])
+    raw[hinges:knots] = columns[fitted.steps.column] > fitted.steps.value[:, None]
+    np.matmul(fitted.direction.T, columns, out=raw[knots:])
+    raw[knots:] -= fitted.offset[:, None]
+    np.maximum(raw, np.maximum(lowest, 0.0), out=raw)
+    return np.minimum(raw, highest, out=raw)
 
 
 def owners(fitted: RichMap) -> Float[Array, "rich feature"]:
     """Which columns a rich feature is made of, in shares that sum to one."""
     features = len(fitted.direction)
-    hinges, steps = (
-        jax.nn.one_hot(knots.column, features) for knots in (fitted.hinges, fitted.steps)
+    one_column = np.eye(features, dtype=np.float32)
+    size = np.abs(fitted.direction).T
+    relus = size / np.maximum(size.sum(1, keepdims=True), 1e-9)
+    return np.concatenate(
+        [one_column[fitted.hinges.column], one_column[fitted.steps.column], relus]
     )
-    size = jnp.abs(fitted.direction).T
-    relus = size / jnp.maximum(size.sum(1, keepdims=True), 1e-9)
-    return jnp.concatenate([hinges, steps, relus])
 
 
 def fit(empty: RichMap, x: Rows, weight: Float[Array, "row"]) -> RichMap:
     """Set an empty map by the first rows: those with weight, at most FIT_ROWS of them."""
     hinges, steps, relus = blocks(empty)
-    real = weight > 0
-    chosen, real = nth_rows(real.astype(jnp.float32), min(FIT_ROWS, len(x)))
-    x = x[chosen]
-    count = real.sum()
-    ordered = jnp.sort(jnp.where(real[:, None], x, jnp.inf), axis=0)
-    pairs = jnp.arange(1, len(x)) < count
-    distinct = 1 + ((ordered[1:] > ordered[:-1] + 1e-6) & pairs[:, None]).sum(0)
+    x = x[np.flatnonzero(weight > 0)]
+    x = x[nth_rows(len(x), FIT_ROWS)]
+    if not len(x):
+        return empty
+    ordered = np.sort(x, axis=0)
+    distinct = 1 + (ordered[1:] > ordered[:-1] + np.float32(1e-6)).sum(0)
     numeric = distinct > FEW_VALUES
-    share = real.astype(jnp.float32) / jnp.maximum(count, 1).astype(jnp.float32)
-    deviation = jnp.sqrt(share @ (x - share @ x) ** 2)
-    direction, offset = _random_relus(x, count, deviation, numeric, relus)
+    deviation = x.std(axis=0)
+    direction, offset = _random_relus(x, deviation, numeric, relus)
     bare = RichMap(
-        fitted=count > 0,
-        hinges=_knots(ordered, count, distinct, numeric, hinges, MOST_HINGES),
-        steps=_knots(ordered, count, distinct, numeric, steps, MOST_STEPS),
+        fitted=np.ones((), bool),
+        hinges=_knots(ordered, distinct, numeric, hinges, MOST_HINGES),
+        steps=_knots(ordered, distinct, numeric, steps, MOST_STEPS),
         direction=direction,
         offset=offset,
-        mean=jnp.zeros_like(empty.mean),
-        scale=jnp.ones_like(empty.scale),
+        mean=empty.mean,
+        scale=empty.scale,
     )
-    raw = _raw(bare, x.T)
-    mean = raw @ share
-    spread = jnp.sqrt((raw - mean[:, None]) ** 2 @ share)
-    return bare._replace(mean=mean, scale=spread + SMALLEST_SCALE)
+    unbounded = np.full((len(empty.mean), 1), np.inf, np.float32)
+    raw = _raw(bare, np.ascontiguousarray(x.T), -unbounded, unbounded)
+    return bare._replace(mean=raw.mean(axis=1), scale=raw.std(axis=1) + SMALLEST_SCALE)
 
 
 def _knots(
     ordered: Rows,
-    count: Int[Array, ""],
     distinct: Int[Array, "feature"],
     numeric: Bool[Array, "feature"],
     budget: int,
     most: int,
 ) -> Knots:
     """Quantiles of the numeric columns; a column of few values leaves its share to the others."""
-    useful = jnp.where(numeric, jnp.minimum(distinct - 1, most), 0)
-    shares = jnp.arange(1, most + 1)
-    fits = jnp.minimum(useful[None], shares[:, None]).sum(1) <= budget
-    share = jnp.maximum(jnp.where(fits, shares, 0).max(), 1)
-    counts = jnp.minimum(useful, share)
-    ends = jnp.cumsum(counts)
-    slot = jnp.arange(budget)
-    column = jnp.minimum(
-        jnp.searchsorted(ends, slot, side="right", method="compare_all"), len(counts) - 1
-    )
-    within = (slot - ends[column] + counts[column]).astype(jnp.float32)
-    quantile = (within + 0.5) / jnp.maximum(counts[column], 1).astype(jnp.float32)
-    last = jnp.maximum(count - 1, 0)
-    place = jnp.clip((quantile * last.astype(jnp.float32)).astype(jnp.int32), 0, last)
+    useful = np.where(numeric, np.minimum(distinct - 1, most), 0)
+    shares = np.arange(1, most + 1)
+    fits = np.minimum(useful[None], shares[:, None]).sum(1) <= budget
+    counts = np.minimum(useful, max(int(fits.sum()), 1))  # more never fit where fewer do not
+    ends = np.cumsum(counts)
+    slot = np.arange(budget)
+    column = np.minimum(np.searchsorted(ends, slot, side="right"), len(counts) - 1)
+    within = (slot - ends[column] + counts[column]).astype(np.float32)
+    quantile = (within + np.float32(0.5)) / np.maximum(counts[column], 1).astype(np.float32)
+    last = len(ordered) - 1
+    place = np.clip((quantile * np.float32(last)).astype(np.int32), 0, last)
     value = ordered[place, column]
-    repeated = (
-        jnp.zeros(budget, bool).at[1:].set((column[1:] == column[:-1]) & (value[1:] == value[:-1]))
-    )
+    repeated = np.zeros(budget, bool)
+    repeated[1:] = (column[1:] == column[:-1]) & (value[1:] == value[:-1])
     used = (slot < ends[-1]) & ~repeated
-    return Knots(column=column.astype(jnp.int32), value=jnp.where(used, value, CLIP))
+    return Knots(column=column.astype(np.int32), value=np.where(used, value, np.float32(CLIP)))
 
 
 def _random_relus(
     x: Rows,
-    count: Int[Array, ""],
     deviation: Float[Array, "feature"],
     numeric: Bool[Array, "feature"],
     relus: int,
@@ -180,17 +199,17 @@ def _random_relus(
     """Directions of a few columns each, drawn by their spread; offsets at the value of some row."""
     features = x.shape[1]
     columns = min(RELU_COLUMNS, features)
-    draws = jnp.arange(relus * (features + 2 * columns + 1), dtype=jnp.uint32)
-    drawn = uniform(mixed(mixed(draws) + jnp.uint32(1))).reshape(relus, -1)
-    noise = -jnp.log(-jnp.log(drawn[:, :features]))
-    sign = jnp.sign(drawn[:, features : features + columns] - 0.5)
-    size = 0.5 + drawn[:, features + columns : -1]
+    draws = np.arange(relus * (features + 2 * columns + 1), dtype=np.uint32)
+    drawn = uniform(mixed(mixed(draws) + np.uint32(1))).reshape(relus, -1)
+    noise = -np.log(-np.log(drawn[:, :features]))
+    sign = np.sign(drawn[:, features : features + columns] - np.float32(0.5))
+    size = np.float32(0.5) + drawn[:, features + columns : -1]
     part = drawn[:, -1]
-    preference = jnp.where(numeric, NUMERIC_PREFERENCE, 1.0)
-    chance = jnp.log(preference * jnp.minimum(deviation, 1.0) ** 2 + 1e-9)
+    preference = np.where(numeric, np.float32(NUMERIC_PREFERENCE), np.float32(1.0))
+    chance = np.log(preference * np.minimum(deviation, 1.0) ** 2 + np.float32(1e-9))
     # The largest of chances with Gumbel noise: a draw without replacement.
-    chosen = jax.lax.top_k(chance + noise, columns)[1]
-    weight = sign * size / (deviation[chosen] + 0.1)
-    direction = jnp.zeros((features, relus)).at[chosen, jnp.arange(relus)[:, None]].set(weight)
-    row = jnp.minimum((part * count.astype(jnp.float32)).astype(jnp.int32), len(x) - 1)
+    chosen = np.argsort(-(chance + noise), axis=1, kind="stable")[:, :columns]
+    direction = np.zeros((features, relus), np.float32)
+    direction[chosen, np.arange(relus)[:, None]] = sign * size / (deviation[chosen] + 0.1)
+    row = np.minimum((part * np.float32(len(x))).astype(np.int32), len(x) - 1)
     return direction, (x[row] * direction.T).sum(1)

@@ -9,12 +9,12 @@ log loss of rows nobody had learned from, so that weight moves to whoever fits t
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray as Array
 
 from fairsaoml.core import feature_maps, logistic_experts
-from fairsaoml.core.experts import choose
+from fairsaoml.core.arrays import sigmoid, softplus
 from fairsaoml.core.feature_maps import RichMap
 from fairsaoml.core.logistic_experts import (
     LARGEST_LOGIT,
@@ -24,15 +24,16 @@ from fairsaoml.core.logistic_experts import (
     Seen,
     SomeRows,
     new_experts,
-    nth_rows,
-    softplus,
 )
+from fairsaoml.core.unseeded import nth_rows
 
 __all__ = [
     "Heads",
+    "Said",
     "contributions",
     "kept",
     "learn",
+    "look",
     "memory_weights",
     "new_heads",
     "probabilities",
@@ -43,14 +44,19 @@ __all__ = [
 
 MEMORIES = 8  # forgetting 1, 1/2, 1/4, ..., 2^-(MEMORIES-2) and 0 of the past, each full round
 RICH_MEMORIES = (5, 7)  # of these, those of the rich map
+MEMORY_OF = [*range(MEMORIES), *RICH_MEMORIES]  # of each expert, in the order of the weights
 FULL_ROUND = 100.0  # rows; a smaller task forgets accordingly less
 SHORTEST = 1e-4  # what the shortest memory keeps of a round: nearly nothing
+# What each memory keeps of the past in a full round: nearly 0, 1/2, 3/4, ..., 1.
+KEEPS = np.array([SHORTEST, *(1 - 2.0**-k for k in range(1, MEMORIES - 1)), 1.0], np.float32)
 HEDGE_RATE = 1.0  # of the rows' summed log loss
 HEDGE_ROWS = 200.0  # at most so many rows' worth of it a round
 HEDGE_MEMORY = 0.9  # of log weights, each full round
 FIXED_SHARE = 0.01
 PER_LABEL = 256  # rows of a task, evenly thinned: curvature and step size need no more
+AT_ONCE = 1024  # rows that are looked at together: what their features need stays in the cache
 
+Rows = Float[Array, "row feature"]
 PerRow = Float[Array, "row"]
 
 
@@ -64,6 +70,17 @@ class Heads(NamedTuple):
     clock: Float[Array, ""]  # full rounds learned from
 
 
+class Said(NamedTuple):
+    """Rows as the experts see them, what each expert says of them, and what the heads make of it.
+
+    Features are (1, x), clipped, and what the rich map adds, rows last.
+    """
+
+    seen: Seen
+    logits: Float[Array, "head expert row"]
+    chance: Float[Array, "head row"]
+
+
 def new_heads(features: int, count: int) -> Heads:
     """`count` heads of rows with `features` columns, before any row: every probability is 1/2."""
     rich_width = 1 + features + feature_maps.width()
@@ -71,19 +88,9 @@ def new_heads(features: int, count: int) -> Heads:
         map=feature_maps.unfitted(features),
         linear=new_experts(count, MEMORIES, 1 + features),
         rich=new_experts(count, len(RICH_MEMORIES), rich_width),
-        log_weights=jnp.zeros((count, MEMORIES + len(RICH_MEMORIES))),
-        clock=jnp.zeros(()),
+        log_weights=np.zeros((count, len(MEMORY_OF)), np.float32),
+        clock=np.zeros((), np.float32),
     )
-
-
-def _keeps() -> Float[Array, "memory"]:
-    """What each memory keeps of the past in a full round: nearly 0, 1/2, 3/4, ..., 1."""
-    return jnp.array([SHORTEST, *(1 - 2.0**-k for k in range(1, MEMORIES - 1)), 1.0])
-
-
-def _memory_of() -> list[int]:
-    """The memory of each expert, in the order of the weights."""
-    return [*range(MEMORIES), *RICH_MEMORIES]
 
 
 def _blocks(heads: Heads) -> Blocks:
@@ -94,71 +101,73 @@ def _blocks(heads: Heads) -> Blocks:
     return tuple(zip([1, *ends[:-1]], ends, strict=True))
 
 
-def _clipped(x: Float[Array, "row feature"]) -> Float[Array, "row feature"]:
-    return jnp.clip(jnp.nan_to_num(x), -feature_maps.CLIP, feature_maps.CLIP)
+def _clipped(x: Rows) -> Rows:
+    clipped = np.clip(x, -feature_maps.CLIP, feature_maps.CLIP)
+    return np.nan_to_num(clipped, copy=False) if np.isnan(clipped.sum()) else clipped
 
 
-@jax.jit
-def _features(heads: Heads, x: Float[Array, "row feature"]) -> Seen:
-    """Rows as the experts see them: (1, x), clipped, and what the rich map adds; rows last."""
-    columns = _clipped(x).T
-    linear = jnp.concatenate([jnp.ones((1, len(x))), columns])
-    return linear, feature_maps.rich(heads.map, columns)
+def _features(heads: Heads, x: Rows) -> Seen:
+    linear = np.empty((1 + x.shape[1], len(x)), np.float32)
+    linear[0] = 1.0
+    linear[1:] = _clipped(x).T
+    return Seen(linear, feature_maps.thresholds(heads.map, linear[1:]))
 
 
 def _logits(heads: Heads, seen: Seen) -> Float[Array, "head expert row"]:
-    linear, added = seen
-    width = len(linear)
-    columns = jnp.concatenate([heads.linear.theta, heads.rich.theta[:, :, :width]], axis=1)
-    by_columns = columns @ linear
-    by_both = by_columns[:, MEMORIES:] + heads.rich.theta[:, :, width:] @ added
-    logits = jnp.concatenate([by_columns[:, :MEMORIES], by_both], axis=1)
-    return jnp.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT)
+    count, width = len(heads.log_weights), len(seen.linear)
+    theta = np.concatenate([heads.linear.theta, heads.rich.theta[:, :, :width]], axis=1)
+    by_added = heads.rich.theta[:, :, width:]
+    theta[:, MEMORIES:, 0] += by_added @ seen.rich.shift
+    logits = (theta.reshape(-1, width) @ seen.linear).reshape(count, len(MEMORY_OF), -1)
+    scaled = (by_added * seen.rich.factor).reshape(-1, len(seen.rich.value))
+    logits[:, MEMORIES:] += (scaled @ seen.rich.value).reshape(count, len(RICH_MEMORIES), -1)
+    return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT, out=logits)
 
 
-@jax.jit
 def weights(heads: Heads) -> Float[Array, "head expert"]:
     """The share of each expert in its head: the hedge's, with a fixed share for everyone."""
-    share = jax.nn.softmax(heads.log_weights, axis=1)
-    return (1 - FIXED_SHARE) * share + FIXED_SHARE / share.shape[1]
+    share = np.exp(heads.log_weights - heads.log_weights.max(1, keepdims=True))
+    share /= share.sum(1, keepdims=True)
+    return (1 - FIXED_SHARE) * share + np.float32(FIXED_SHARE / share.shape[1])
 
 
-@jax.jit
-def probabilities(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, "head row"]:
+def look(heads: Heads, x: Rows) -> Said:
+    """What is said of rows, with all that it is made of."""
+    seen = _features(heads, x)
+    logits = _logits(heads, seen)
+    chance = (weights(heads)[:, None] @ sigmoid(logits))[:, 0]
+    return Said(seen=seen, logits=logits, chance=chance)
+
+
+def probabilities(heads: Heads, x: Rows) -> Float[Array, "head row"]:
     """What each head says of rows."""
-    logits = _logits(heads, _features(heads, x))
-    return jnp.einsum("hkn,hk->hn", jax.nn.sigmoid(logits), weights(heads))
+    parts = (look(heads, x[first : first + AT_ONCE]) for first in range(0, len(x), AT_ONCE))
+    nothing = np.zeros((len(heads.log_weights), 0), np.float32)
+    return np.concatenate([nothing, *(part.chance for part in parts)], axis=1)
 
 
-def contributions(heads: Heads, x: Float[Array, "row feature"]) -> Float[Array, "row feature"]:
+def contributions(heads: Heads, x: Rows) -> Rows:
     """Each column's part of the first head's logits, the mean of its experts' by their weights."""
     share = weights(heads)[0]
-    theta = jnp.einsum("k,kw->w", share[MEMORIES:], heads.rich.theta[0])
+    theta = share[MEMORIES:] @ heads.rich.theta[0]
     width = 1 + x.shape[1]
-    theta = theta.at[:width].add(jnp.einsum("k,kw->w", share[:MEMORIES], heads.linear.theta[0]))
-    parts = (jnp.concatenate(_features(heads, x)).T * theta)[:, 1:]
+    theta[:width] += share[:MEMORIES] @ heads.linear.theta[0]
+    linear, rich = _features(heads, x)
+    features = np.concatenate([linear, rich.features(np.arange(len(x)))])
+    parts = (features.T * theta)[:, 1:]
     return parts[:, : width - 1] + parts[:, width - 1 :] @ feature_maps.owners(heads.map)
 
 
-def set_map(
-    heads: Heads, round: Int[Array, ""], x: Float[Array, "row feature"], weight: PerRow
-) -> Heads:
-    """Let the first rows set the rich map; where the first round has none, a later one does.
-
-    It is tried in rounds 1, 2, 4, 8, ...: a branch on the round stays one under `vmap` over seeds,
-    where a branch on the state would cost every round.
-    """
-
-    def fit() -> RichMap:
-        return choose(heads.map.fitted, heads.map, feature_maps.fit(heads.map, _clipped(x), weight))
-
-    power_of_two = (round & (round - 1)) == 0
-    return heads._replace(map=jax.lax.cond(power_of_two, fit, lambda: heads.map))
+def set_map(heads: Heads, x: Rows, weight: PerRow) -> Heads:
+    """Let the first rows set the rich map."""
+    if heads.map.fitted:
+        return heads
+    return heads._replace(map=feature_maps.fit(heads.map, _clipped(x), weight))
 
 
 def learn(
     heads: Heads,
-    x: Float[Array, "row feature"],
+    said: Said,
     y: PerRow,
     target: Float[Array, "head row"],
     weight: Float[Array, "head row"],
@@ -167,49 +176,51 @@ def learn(
     """Learn a task's rows: what each head should have said of them, and their weight for it.
 
     The first head learns from all rows, the others from those of a label: `kinds` are 0 for all, 1
-    and 2 for labels 1 and 0.
+    and 2 for labels 1 and 0. `said` is what these heads say of the rows (`look`).
     """
-    part = jnp.minimum(weight[0].sum() / FULL_ROUND, 1.0)
-    seen = _features(heads, x)
-    logits = _logits(heads, seen)
+    part = np.minimum(weight[0].sum() / FULL_ROUND, np.float32(1.0))
+    seen, logits, _ = said
     heads = heads._replace(log_weights=_credited(heads, logits, target, weight, part))
     share = weights(heads)
-    keeps = _keeps() ** part
-    place, stands_for = _thinned(y, weight[0])
-    some = _features(heads, x[place])
-    some_rich = jnp.concatenate(some)
+    keeps = KEEPS**part
+    place, stands_for, ones = _thinned(y, weight[0])
+    some = np.concatenate([seen.linear.take(place, axis=1), seen.rich.features(place)])
     some_target = target[:, place]
-    some_weight = jnp.where(weight[:, place] > 0, stands_for, 0.0)
-    products = logistic_experts.products_of(some_rich, y[place], stands_for)
+    some_weight = np.where(weight[:, place] > 0, stands_for, np.float32(0.0))
+    products = logistic_experts.products_of(some, stands_for, ones)
 
-    def solved(experts: Experts, seen: Seen, some: Array, places: slice, blocks: Blocks) -> Experts:
-        rows = SomeRows(some, some_target, some_weight)
+    def solved(experts: Experts, places: slice, blocks: Blocks) -> Experts:
+        width = experts.theta.shape[2]
+        rows = SomeRows(some[:width], some_target, some_weight)
         lesson = Lesson(seen, logits[:, places], target, weight, rows)
-        kept = keeps[jnp.array(_memory_of()[places])]
-        present = products.first(len(some))
+        kept = keeps[MEMORY_OF[places]]
+        present = products.first(width)
         return logistic_experts.solve(
             experts, lesson, kinds, present, kept, share[:, places], blocks
         )
 
     first, *_ = blocks = _blocks(heads)
     return heads._replace(
-        linear=solved(heads.linear, seen[:1], some[0], slice(MEMORIES), (first,)),
-        rich=solved(heads.rich, seen, some_rich, slice(MEMORIES, None), blocks),
+        linear=solved(heads.linear, slice(MEMORIES), (first,)),
+        rich=solved(heads.rich, slice(MEMORIES, None), blocks),
         clock=heads.clock + part,
     )
 
 
-def _thinned(y: PerRow, weight: PerRow) -> tuple[Array, Array]:
-    """At most PER_LABEL rows of each label, and how many rows each stands for."""
-    if len(y) <= 2 * PER_LABEL:
-        return jnp.arange(len(y)), weight
-    places, stands_for = [], []
-    for mask in (weight * y, weight * (1 - y)):
-        place, meant = nth_rows((mask > 0).astype(jnp.float32), PER_LABEL)
-        some = jnp.where(meant, mask[place], 0.0)
-        places.append(place)
-        stands_for.append(some * mask.sum() / jnp.maximum(some.sum(), 1e-9))
-    return jnp.concatenate(places), jnp.concatenate(stands_for)
+def _thinned(y: PerRow, weight: PerRow) -> tuple[Int[Array, "some"], Float[Array, "some"], int]:
+    """Some rows, how many rows each stands for, and how many have label 1: they come first.
+
+    All rows of a small task, at most PER_LABEL of each label of a larger one.
+    """
+    by_label = [np.flatnonzero((y == label) & (weight > 0)) for label in (1, 0)]
+    some = by_label
+    if sum(map(len, by_label)) > 2 * PER_LABEL:
+        some = [rows[nth_rows(len(rows), PER_LABEL)] for rows in by_label]
+    stands_for = [
+        weight[few] * (weight[rows].sum() / max(weight[few].sum(), np.float32(1e-9)))
+        for few, rows in zip(some, by_label, strict=True)
+    ]
+    return np.concatenate(some), np.concatenate(stands_for), len(some[0])
 
 
 def _credited(
@@ -220,24 +231,28 @@ def _credited(
     part: Float[Array, ""],
 ) -> Float[Array, "head expert"]:
     """Log weights after the log loss of fresh rows; a head that has learned nothing has no say."""
-    loss = softplus(logits) - target[:, None] * logits
+    loss = softplus(logits)
+    loss -= target[:, None] * logits
     rows = weight.sum(1)
-    scale = jnp.minimum(1.0, HEDGE_ROWS / jnp.maximum(rows, 1.0))
-    summed = jnp.einsum("hn,hkn->hk", weight, loss) * scale[:, None]
-    moved = HEDGE_MEMORY**part * jnp.log(weights(heads)) - HEDGE_RATE * summed
+    scale = np.minimum(1.0, HEDGE_ROWS / np.maximum(rows, 1.0))
+    summed = (loss @ weight[:, :, None])[:, :, 0] * scale[:, None]
+    moved = HEDGE_MEMORY**part * np.log(weights(heads)) - HEDGE_RATE * summed
     moved = moved - moved.max(1, keepdims=True)
     learned = (rows > 0) & (heads.linear.rows[:, -1] > 0)
-    return jnp.where(learned[:, None], moved, heads.log_weights)
+    return np.where(learned[:, None], moved, heads.log_weights)
 
 
 def memory_weights(heads: Heads) -> Float[Array, "memory"]:
     """The first head's weight of each memory, whatever the features."""
-    return jnp.zeros(MEMORIES).at[jnp.array(_memory_of())].add(weights(heads)[0])
+    share = weights(heads)[0]
+    by_memory = share[:MEMORIES].copy()
+    by_memory[list(RICH_MEMORIES)] += share[MEMORIES:]
+    return by_memory
 
 
 def kept(heads: Heads) -> Float[Array, ""]:
     """How much of the last round is still the present, as the first head's weights say."""
-    return memory_weights(heads) @ _keeps()
+    return memory_weights(heads) @ KEEPS
 
 
 def recency(heads: Heads, born: PerRow) -> PerRow:
@@ -246,9 +261,9 @@ def recency(heads: Heads, born: PerRow) -> PerRow:
     m(age) = sum_k p_k gamma_k^age / sum_{age'} gamma_k^age', an expert's weight spread over what
     it remembers; `born` is the clock before the row's task was learned.
     """
-    age = jnp.maximum(heads.clock - born - 1, 0.0)
-    keeps = _keeps()
-    time = jnp.maximum(heads.clock, 1.0)
-    mass = jnp.where(keeps < 1, (1 - keeps**time) / jnp.maximum(1 - keeps, 1e-9), time)
+    births, of_row = np.unique(born, return_inverse=True)  # rows of a task are of one age
+    age = np.maximum(heads.clock - births - 1, 0.0)
+    time = np.maximum(heads.clock, 1.0)
+    mass = np.where(KEEPS < 1, (1 - KEEPS**time) / np.maximum(1 - KEEPS, 1e-9), time)
     share = memory_weights(heads) / mass
-    return (share * keeps ** age[:, None]).sum(1) / share.sum()
+    return ((share * KEEPS ** age[:, None]).sum(1) / share.sum())[of_row]

@@ -10,16 +10,28 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import prior
+from fairsaoml.core.arrays import library
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.experts import choose
 from fairsaoml.core.fairness import sides
 from fairsaoml.core.prior import Deployed, Prior
-from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo
+from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo, Shown
 
-__all__ = ["Learned", "Method", "Update", "Wrapped", "all_finite", "pinned_rounds", "wrap"]
+__all__ = [
+    "Learned",
+    "Method",
+    "PlainMethod",
+    "Update",
+    "Wrapped",
+    "all_finite",
+    "pinned_rounds",
+    "wrap",
+    "wrap_plain",
+]
 
 SMALL = 4096  # numbers: leaves of no more are looked through together, as a smaller program
 PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
@@ -42,7 +54,10 @@ class Update(NamedTuple):
 
 
 class Method(NamedTuple):
-    """What makes a learner its own. `Deployed` is how its logits become decisions."""
+    """What makes a learner its own. `Deployed` is how its logits become decisions.
+
+    Logits are those of even classes, and a threshold on them decides (D25).
+    """
 
     init: Callable[[Key], Learned]
     logits: Callable[[Learned, Float[Array, "row feature"]], Float[Array, "row"]]
@@ -50,13 +65,22 @@ class Method(NamedTuple):
     step: Callable[[Key, Round, Learned, Batch, Deployed], Update]
     dual: Callable[[Learned], Float[Array, "constraint"]]  # the price of each constraint, >= 0
     grow: Callable[[Learned, int], Learned] = lambda learned, round: learned
-    # None: logits are those of even classes, and a threshold on them decides (D25). Else logits are
-    # calibrated as they are, and these decide, given rows and their groups or None.
-    margins: Callable[[Learned, Rows, Groups], Float[Array, "row"]] | None = None
-    plain_margins: Callable[[Learned, Rows], Float[Array, "row"]] | None = None
-    explain: Callable[[Learned, Rows, Groups], Explanation] | None = None
-    flags: Callable[[Learned], dict[str, Bool[Array, ""]]] = lambda learned: {}
-    large_program: bool = False  # one that takes longer to compile than some runs take
+
+
+class PlainMethod(NamedTuple):
+    """What makes a learner its own that computes with NumPy and says itself what it decides.
+
+    Its scores are calibrated as they are. `turn` is a round: the update, and what was shown of the
+    rows before it.
+    """
+
+    init: Callable[[], Learned]
+    show: Callable[[Learned, Rows, Groups], Shown]
+    turn: Callable[[Learned, Batch], tuple[Update, Shown]]
+    suspects: Callable[[Learned], Any]  # arrays that are not finite where anything learned is not
+    dual: Callable[[Learned], Float[Array, "constraint"]]  # the price of each constraint, >= 0
+    explain: Callable[[Learned, Rows, Groups], Explanation]
+    flags: Callable[[Learned], dict[str, Bool[Array, ""]]]
 
 
 class Wrapped(NamedTuple):
@@ -71,17 +95,10 @@ class Wrapped(NamedTuple):
 def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
     """The learner of a method: `fairsaoml.core.types.Learner` says what its functions do."""
 
-    def init(key: Key) -> Wrapped:
-        zero = jnp.zeros((), jnp.int32)
-        return Wrapped(learned=method.init(key), prior=prior.no_prior(), round=zero, pinned=zero)
-
-    def scores(state: Wrapped, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
-        logits = method.logits(state.learned, x)
-        return logits if method.margins else logits + prior.log_odds(state.prior)
+    def scores(state: Wrapped, x: Rows) -> Float[Array, "row"]:
+        return method.logits(state.learned, x) + prior.log_odds(state.prior)
 
     def margins(state: Wrapped, x: Rows, group: Groups = None) -> Float[Array, "row"]:
-        if method.margins:
-            return method.margins(state.learned, x, group)
         return scores(state, x) - prior.threshold(state.prior, problem.decision)
 
     def adapt(state: Wrapped, support: Batch) -> Wrapped:
@@ -94,48 +111,99 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         seen = prior.observe(old.prior, batch, config.prior_discount)
         deployed = prior.deployed(seen, problem.decision, config.gap)
         update = method.step(key, round, old.learned, batch, deployed)
-        has_rows = batch.weight.sum() > 0
         finite = all_finite((update, seen))
-        learned = choose(has_rows & finite, update.learned, old.learned)
-        if update.idle is not None:
-            learned = choose(has_rows | ~finite, learned, update.idle)
-        pinned = pinned_rounds(old.pinned, method.dual(learned), update.violation)
-        state = Wrapped(
-            learned=learned,
-            prior=choose(finite, seen, old.prior),
-            round=round,
-            pinned=jnp.where(has_rows & finite, pinned, old.pinned),
-        )
-        one = jnp.ones(1, bool)  # a learner without experts is one that is always awake
-        return state, RoundInfo(
-            weights=jnp.ones(1) if update.weights is None else update.weights,
-            present=one if update.present is None else update.present,
-            awake=one if update.awake is None else update.awake,
-            dual=method.dual(state.learned),
-            flags=flags(problem, batch, state.pinned, finite) | method.flags(state.learned),
-        )
+        return _after(problem, method.dual, round, old, batch, seen, update, finite)
 
     def grow(state: Wrapped, round: int) -> Wrapped:
         learned = method.grow(state.learned, round)
         return state if learned is state.learned else state._replace(learned=learned)
 
-    plain, explain = method.plain_margins, method.explain
     return Learner(
-        init=init,
+        init=lambda key: _before(method.init(key), jnp),
         scores=scores,
         margins=margins,
         adapt=adapt if method.adapt else None,
         step=step,
         grow=grow,
-        large_program=method.large_program,
-        plain_margins=plain and (lambda state, x: plain(state.learned, x)),
-        explain=explain and (lambda state, x, group=None: explain(state.learned, x, group)),
+    )
+
+
+def wrap_plain(problem: Problem, config: LearnerConfig, method: PlainMethod) -> Learner:
+    """The learner of a method that computes with NumPy."""
+
+    def show(state: Wrapped, x: Rows, group: Groups = None) -> Shown:
+        return method.show(state.learned, np.asarray(x), group)
+
+    def turn(
+        key: Key, round: Round, old: Wrapped, batch: Batch
+    ) -> tuple[Wrapped, RoundInfo, Shown]:
+        # What is not finite is looked for when all is done.
+        with np.errstate(all="ignore"):
+            seen = prior.observe(old.prior, batch, config.prior_discount)
+            update, shown = method.turn(old.learned, batch)
+            suspects = update._replace(learned=method.suspects(update.learned))
+            finite = all_finite((suspects, seen))
+            state, info = _after(problem, method.dual, round, old, batch, seen, update, finite)
+        return state, info._replace(flags=info.flags | method.flags(state.learned)), shown
+
+    return Learner(
+        init=lambda key: _before(method.init(), np),
+        scores=lambda state, x: show(state, x).scores,
+        margins=lambda state, x, group=None: show(state, x, group).margins,
+        adapt=None,
+        step=lambda *round: turn(*round)[:2],
+        plain_margins=lambda state, x: show(state, x).plain_margins,
+        explain=lambda state, x, group=None: method.explain(state.learned, np.asarray(x), group),
+        show=show,
+        turn=turn,
+    )
+
+
+def _before(learned: Learned, xp: Any) -> Wrapped:
+    """The state before any round, of arrays of a library."""
+    zero = xp.zeros((), xp.int32)
+    return Wrapped(learned=learned, prior=prior.no_prior(xp), round=zero, pinned=zero)
+
+
+def _after(
+    problem: Problem,
+    dual: Callable[[Learned], Float[Array, "constraint"]],
+    round: Round,
+    old: Wrapped,
+    batch: Batch,
+    seen: Prior,
+    update: Update,
+    finite: Bool[Array, ""],
+) -> tuple[Wrapped, RoundInfo]:
+    """The state after a round, and what is told of it: no update where there is nothing finite."""
+    xp = library(batch.weight)
+    has_rows = batch.weight.sum() > 0
+    learned = choose(has_rows & finite, update.learned, old.learned)
+    if update.idle is not None:
+        learned = choose(has_rows | ~finite, learned, update.idle)
+    prices = dual(learned)
+    pinned = pinned_rounds(old.pinned, prices, update.violation)
+    state = Wrapped(
+        learned=learned,
+        prior=choose(finite, seen, old.prior),
+        round=round,
+        pinned=xp.where(has_rows & finite, pinned, old.pinned),
+    )
+    one = xp.ones(1, bool)  # a learner without experts is one that is always awake
+    return state, RoundInfo(
+        weights=xp.ones(1, xp.float32) if update.weights is None else update.weights,
+        present=one if update.present is None else update.present,
+        awake=one if update.awake is None else update.awake,
+        dual=prices,
+        flags=flags(problem, batch, state.pinned, finite),
     )
 
 
 def all_finite(tree: Any) -> Bool[Array, ""]:
     """Whether all numbers are finite; where not, a round teaches nothing: NaN never spreads."""
     floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    if all(library(leaf) is np for leaf in floats):
+        return np.isfinite(sum(leaf.sum() for leaf in floats))
     small = jnp.concatenate([jnp.zeros(1), *(f.ravel() for f in floats if f.size <= SMALL)])
     large = [leaf for leaf in floats if leaf.size > SMALL]
     # A sum is finite where its parts are: one pass each, and nothing to compare.
@@ -146,13 +214,15 @@ def pinned_rounds(
     pinned: Int[Array, ""], dual: Float[Array, "constraint"], violation: Float[Array, "constraint"]
 ) -> Int[Array, ""]:
     """Rounds in a row in which some constraint is violated while its price is zero (D14)."""
-    return jnp.where(jnp.any((dual <= 0) & (violation > 0)), pinned + 1, 0)
+    xp = library(dual)
+    return xp.where(xp.any((dual <= 0) & (violation > 0)), pinned + 1, 0)
 
 
 def flags(
     problem: Problem, batch: Batch, pinned: Int[Array, ""], finite: Bool[Array, ""]
 ) -> dict[str, Bool[Array, ""]]:
     """What a person should be warned of; the words are in `evaluate.records`."""
+    xp = library(batch.weight)
     rows = batch.weight.sum()
     ones = (batch.weight * batch.y).sum()
     one_group = [
@@ -164,7 +234,7 @@ def flags(
     return {
         "empty": rows == 0,
         "one_class": (rows > 0) & ((ones == 0) | (ones == rows)),
-        "one_group": jnp.any(jnp.stack(one_group)) if one_group else jnp.zeros((), bool),
+        "one_group": xp.any(xp.stack(one_group)) if one_group else xp.zeros((), bool),
         "dual_pinned": pinned >= PINNED_ROUNDS,
         "not_finite": ~finite,
     }

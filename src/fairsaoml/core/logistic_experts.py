@@ -14,11 +14,13 @@ squares and products of the rows' features, and an expert has a number.
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray as Array
+from scipy.linalg.lapack import sposv
 
-from fairsaoml.core import positive
+from fairsaoml.core.arrays import sigmoid, softplus
+from fairsaoml.core.feature_maps import Thresholds
 
 __all__ = [
     "LARGEST_LOGIT",
@@ -29,9 +31,8 @@ __all__ = [
     "Seen",
     "SomeRows",
     "new_experts",
-    "nth_rows",
     "products_of",
-    "softplus",
+    "solution",
     "solve",
 ]
 
@@ -40,18 +41,24 @@ FIRST_RIDGE = 0.25  # times the mean square of a feature: prior logits of varian
 BIAS_RIDGE = 0.1
 SMALLEST_RIDGE, LARGEST_RIDGE = 0.1, 1e3
 DOUBT = 4.0  # coefficients' worth of belief in the first guess of a ridge
-STEP_SIZES = (2.0, 1.0, 0.4, 0.1, 0.0)  # the best of these is taken
+STEP_SIZES = np.array([2.0, 1.0, 0.4, 0.1, 0.0], np.float32)  # the best of these is taken
 SMALLEST_BEND = 1e-3  # of a row's curvature p (1 - p)
 LARGEST_LOGIT = 12.0
 MOST_ROWS = 1e6  # that an expert remembers: float32 could not tell more
 KINDS = 3  # of rows: all, those with label 1, those with label 0
-JITTER = 1e-6  # of the largest diagonal entry: keeps a matrix positive in float32
+JITTER = 1e-6  # of the largest entry: keeps a matrix positive in float32
 
 Blocks = tuple[tuple[int, int], ...]
-Seen = tuple[Float[Array, "_ row"], ...]  # the features of rows, some of them each
 PerExpert = Float[Array, "head memory"]
 Vectors = Float[Array, "head memory width"]
 PerRow = Float[Array, "head memory row"]
+
+
+class Seen(NamedTuple):
+    """The features of rows: (1, x), and what the rich map adds."""
+
+    linear: Float[Array, "column row"]
+    rich: Thresholds
 
 
 class Experts(NamedTuple):
@@ -86,47 +93,29 @@ class SomeRows(NamedTuple):
 
 def new_experts(heads: int, memories: int, width: int) -> Experts:
     """Experts before any row: every logit is 0."""
+
+    def zeros(*shape: int) -> Array:
+        return np.zeros(shape, np.float32)
+
     return Experts(
-        rows=jnp.zeros((heads, memories)),
-        bend=jnp.zeros((heads, memories)),
-        products=jnp.zeros((KINDS, memories, width, width)),
-        mass=jnp.zeros((KINDS, memories)),
-        slope=jnp.zeros((heads, memories, width)),
-        theta=jnp.zeros((heads, memories, width)),
-        ridge=jnp.zeros((heads, width)),
+        rows=zeros(heads, memories),
+        bend=zeros(heads, memories),
+        products=zeros(KINDS, memories, width, width),
+        mass=zeros(KINDS, memories),
+        slope=zeros(heads, memories, width),
+        theta=zeros(heads, memories, width),
+        ridge=zeros(heads, width),
     )
 
 
-def softplus(z: Array) -> Array:
-    """log(1 + exp(z)), to 3e-7 of its value.
+def solution(matrix: Float[Array, "width width"], right: Float[Array, "width"]) -> Array:
+    """The vector that a positive definite matrix takes to `right`; NaN where it is not one.
 
-    log(1 + e) = 2 artanh(e / (2 + e)), by its series: not every compiler makes vectors of a
-    logarithm.
+    Both are written over.
     """
-    small = jnp.exp(-jnp.abs(z))
-    part = small / (2.0 + small)  # at most 1/3
-    square = part**2
-    series = jnp.zeros_like(z)
-    for power in (11, 9, 7, 5, 3, 1):
-        series = 1 / power + square * series
-    return jnp.maximum(z, 0.0) + 2.0 * part * series
-
-
-def nth_rows(real: Float[Array, "row"], most: int) -> tuple[Array, Array]:
-    """At most `most` of the rows that are real, evenly thinned: their places, and which are meant.
-
-    >>> places, meant = nth_rows(jnp.array([1.0, 0.0, 1.0, 1.0]), 2)
-    >>> places.tolist(), meant.tolist()
-    ([0, 3], [True, True])
-    """
-    count = real.sum()
-    kept = jnp.minimum(count, float(most))
-    place = jnp.arange(most, dtype=jnp.float32)
-    nth = jnp.floor((place + 0.5) * count / jnp.maximum(kept, 1.0)).astype(jnp.int32)
-    order = jnp.where(real > 0, jnp.cumsum(real).astype(jnp.int32) - 1, len(real))
-    rows = jnp.arange(len(real))
-    compact = jnp.zeros(len(real), jnp.int32).at[order].set(rows, mode="drop")
-    return compact[jnp.minimum(nth, len(real) - 1)], place < kept
+    # LAPACK wants columns one after another: a symmetric matrix has them transposed, uncopied.
+    _, x, failed = sposv(matrix.T, right, lower=True, overwrite_a=True, overwrite_b=True)
+    return np.full_like(right, np.nan) if failed else x
 
 
 class Products(NamedTuple):
@@ -141,13 +130,19 @@ class Products(NamedTuple):
 
 
 def products_of(
-    features: Float[Array, "width some"], y: Float[Array, "some"], weight: Float[Array, "some"]
+    features: Float[Array, "width some"], weight: Float[Array, "some"], ones: int
 ) -> Products:
-    """The products of weighted rows: of all, and of those of either label."""
-    by_label = [weight * y, weight * (1 - y)]
-    ones, zeros = ((features * weight) @ features.T for weight in by_label)
-    one, zero = (weight.sum() for weight in by_label)
-    return Products(jnp.stack([ones + zeros, ones, zeros]), jnp.stack([one + zero, one, zero]))
+    """The products of weighted rows: of all, and of those of either label, label 1 first."""
+    width = len(features)
+    sums = np.empty((KINDS, width, width), np.float32)
+    mass = np.empty(KINDS, np.float32)
+    for kind, rows in ((1, slice(ones)), (2, slice(ones, None))):
+        own, own_weight = features[:, rows], weight[rows]
+        np.matmul(own * own_weight, own.T, out=sums[kind])
+        mass[kind] = own_weight.sum()
+    np.add(sums[1], sums[2], out=sums[0])
+    mass[0] = mass[1] + mass[2]
+    return Products(sums, mass)
 
 
 def solve(
@@ -165,8 +160,7 @@ def solve(
     the features, the constant apart, with a ridge of their own. A head without rows forgets
     nothing.
     """
-    kind = jnp.array(kinds)
-    heads, memories = experts.rows.shape
+    kind = list(kinds)
     count = lesson.weight.sum(1)[:, None]
     kept = _kept(keeps, experts.rows, count)
     kind_kept = _kept(keeps, experts.mass, present.mass[:, None])
@@ -176,49 +170,48 @@ def solve(
         mass=kind_kept * experts.mass,
         slope=kept[:, :, None] * experts.slope,
     )
-    ridge = _ridge(experts, present, kinds, share, blocks)
+    ridge = _ridge(experts, present, kind, share, blocks)
     # The first rows: begin at their base rate.
     rate = ((lesson.weight * lesson.target).sum(1)[:, None] + 0.5) / (count + 1.0)
-    base = jnp.where(experts.rows > 0, 0.0, jnp.log(rate) - jnp.log1p(-rate))
-    theta = experts.theta + base[:, :, None] * _is_constant(experts.theta.shape[2])
-    chance = jax.nn.sigmoid(lesson.said + base[:, :, None])
+    base = np.where(experts.rows > 0, np.float32(0.0), np.log(rate) - np.log1p(-rate))
+    theta = experts.theta.copy()
+    theta[:, :, 0] += base
+    chance = sigmoid(lesson.said + base[:, :, None] if base.any() else lesson.said)
     excess = (chance - lesson.target[:, None]) * lesson.weight[:, None]
-    slope = jnp.concatenate([excess @ part.T for part in lesson.seen], axis=2)
-    bend = jnp.einsum(
-        "hkn,hn->hk", jnp.maximum(chance * (1 - chance), SMALLEST_BEND), lesson.weight
-    )
+    slope = _sums(excess, lesson.seen, experts.theta.shape[2])
+    bend_of_rows = np.maximum(chance * (1 - chance), SMALLEST_BEND)
+    bend = (bend_of_rows @ lesson.weight[:, :, None])[:, :, 0]
     # What a kind's products are worth to an expert: those of the present, and of its past.
-    worth_now = bend / jnp.maximum(_of_kind(present.mass, kinds), 1e-9)[:, None]
-    worth = kept * experts.bend / jnp.maximum(_of_kind(experts.mass, kinds), 1e-9)
+    worth_now = bend / np.maximum(present.mass[kind], 1e-9)[:, None]
+    worth = kept * experts.bend / np.maximum(experts.mass[kind], 1e-9)
     longer = _longer(past.rows)
-    part = jnp.where(longer > 0, jnp.minimum(1.0, BORROWED / jnp.maximum(longer, 1e-6)), 0.0)
+    part = np.where(longer > 0, np.minimum(1.0, BORROWED / np.maximum(longer, 1e-6)), 0.0)
+    part = part.astype(np.float32)
     borrowed = part * _longer(worth)
     gradient = slope + past.slope + part[:, :, None] * _longer(past.slope) + ridge[:, None] * theta
     away = theta - _longer(theta)
-
-    def newton(expert: Int[Array, ""]) -> Float[Array, "4 width"]:
-        """An expert's step, its gradient, and what the past's and the present's slope change."""
-        head, memory = expert // memories, expert % memories
-        own = kind[head]
-        mine = experts.products[own, memory]
-        lent = experts.products[own, jnp.minimum(memory + 1, memories - 1)]
-        curvature = worth[head, memory] * mine + worth_now[head, memory] * present.sums[own]
-        matrix = curvature + borrowed[head, memory] * lent
-        matrix = matrix + jnp.diag(ridge[head] + JITTER * matrix.max())
-        whole = gradient[head, memory] + borrowed[head, memory] * (lent @ away[head, memory])
-        step = positive.solution(positive.factor(matrix), whole)
-        moved_now = worth_now[head, memory] * (present.sums[own] @ step)
-        return jnp.stack([step, whole, curvature @ step, moved_now])
-
-    solved = jax.lax.map(newton, jnp.arange(heads * memories))
-    step, whole, moved, moved_now = (solved[:, one].reshape(theta.shape) for one in range(4))
+    step, moved, moved_now = (np.empty_like(theta) for _ in range(3))
+    for head, own in enumerate(kind):
+        products, now = experts.products[own], present.sums[own]
+        lent = borrowed[head, :-1, None, None] * products[1:]
+        gradient[head, :-1] += _times(lent, away[head, :-1])
+        matrices = worth[head, :, None, None] * products
+        matrices[:-1] += lent
+        for memory, matrix in enumerate(matrices):
+            matrix += worth_now[head, memory] * now
+            matrix.ravel()[:: len(matrix) + 1] += ridge[head] + JITTER * matrix.max()
+            step[head, memory] = solution(matrix, gradient[head, memory].copy())
+        moved_now[head] = worth_now[head, :, None] * (step[head] @ now)
+        moved[head] = worth[head, :, None] * _times(products, step[head]) + moved_now[head]
     # H step = gradient: along a step, its slope is the bend of past and present together.
-    slopes, bends = (whole * step).sum(2), ((whole - moved_now) * step).sum(2)
+    slopes, bends = (gradient * step).sum(2), ((gradient - moved_now) * step).sum(2)
     by = _step_size(lesson.some, theta, step, slopes, bends)[:, :, None]
+    products = kind_kept[:, :, None, None] * experts.products
+    products += present.sums[:, None]
     return Experts(
         rows=past.rows + count,
         bend=past.bend + bend,
-        products=kind_kept[:, :, None, None] * experts.products + present.sums[:, None],
+        products=products,
         mass=past.mass + present.mass[:, None],
         slope=past.slope + slope - by * moved,
         theta=theta - by * step,
@@ -226,73 +219,79 @@ def solve(
     )
 
 
+def _times(matrices: Float[Array, "of width width"], vectors: Float[Array, "of width"]) -> Array:
+    """Each matrix times its vector."""
+    return (matrices @ vectors[:, :, None])[:, :, 0]
+
+
+def _sums(values: PerRow, seen: Seen, width: int) -> Vectors:
+    """Sums over rows of values times the first features, for every expert."""
+    heads, memories, rows = values.shape
+    flat = values.reshape(heads * memories, rows)
+    sums = np.empty((heads * memories, width), np.float32)
+    columns = len(seen.linear)
+    np.matmul(flat, seen.linear.T, out=sums[:, :columns])
+    if width > columns:
+        value, factor, shift = seen.rich
+        sums[:, columns:] = factor * (flat @ value.T) + shift * sums[:, :1]
+    return sums.reshape(heads, memories, width)
+
+
 def _kept(keeps: Float[Array, "memory"], rows: Array, count: Array) -> Array:
     """What is kept of the past: all where there is nothing new, less where it gets too long."""
-    kept = jnp.where(count > 0, keeps, 1.0)
-    return kept * jnp.minimum(1.0, MOST_ROWS / jnp.maximum(rows + count, 1.0))
+    kept = np.where(count > 0, keeps, np.float32(1.0))
+    return kept * np.minimum(1.0, MOST_ROWS / np.maximum(rows + count, 1.0))
 
 
 def _longer(values: Array) -> Array:
     """The same of the next longer memory; the last has none."""
-    return jnp.concatenate([values[:, 1:], jnp.zeros_like(values[:, :1])], axis=1)
-
-
-def _is_constant(width: int) -> Float[Array, "width"]:
-    """1 for the first feature, which is 1 in every row."""
-    return (jnp.arange(width) == 0).astype(jnp.float32)
+    return np.concatenate([values[:, 1:], np.zeros_like(values[:, :1])], axis=1)
 
 
 def _diagonal(matrices: Float[Array, "*of width width"]) -> Float[Array, "*of width"]:
-    """The diagonals, without a look at all the rest."""
-    width = matrices.shape[-1]
-    return matrices.reshape(*matrices.shape[:-2], -1)[..., :: width + 1]
-
-
-def _of_kind(values: Float[Array, "kind *of"], kinds: tuple[int, ...]) -> Float[Array, "head *of"]:
-    """What heads have of their kind."""
-    return values if kinds == tuple(range(KINDS)) else values[jnp.array(kinds)]
+    return np.diagonal(matrices, axis1=-2, axis2=-1)
 
 
 def _step_size(
     some: SomeRows, theta: Vectors, step: Vectors, slope: PerExpert, bend: PerExpert
 ) -> PerExpert:
     """The best of STEP_SIZES: the loss of some rows, with the slope of all and the past's bend."""
-    said, moves = theta @ some.features, step @ some.features
-    target, weight = some.target[:, None], some.weight[:, None]
-    beyond = slope - ((jax.nn.sigmoid(said) - target) * moves * weight).sum(2)
-    sizes = jnp.array(STEP_SIZES)[:, None, None]
-    tried = said - sizes[..., None] * moves
-    loss = ((softplus(tried) - target * tried) * weight).sum(3)
-    values = loss - sizes * beyond + 0.5 * sizes**2 * bend
-    return jnp.array(STEP_SIZES)[jnp.argmin(values, axis=0)]
+    heads, memories, width = theta.shape
+    both = np.concatenate([theta, step]).reshape(-1, width) @ some.features
+    said, moves = both.reshape(2, heads, memories, -1)
+    weight = some.weight[:, :, None]
+    # loss(size) = softplus(said - size moves) - target (said - size moves): the rest is linear.
+    linear = slope - ((sigmoid(said) * moves) @ weight)[:, :, 0]
+    values = np.empty((len(STEP_SIZES), heads, memories), np.float32)
+    for place, size in enumerate(STEP_SIZES):
+        curved = (softplus(said - size * moves) @ weight)[:, :, 0]
+        values[place] = curved - size * linear + 0.5 * size**2 * bend
+    return STEP_SIZES[np.argmin(values, axis=0)]
 
 
 def _ridge(
-    experts: Experts,
-    present: Products,
-    kinds: tuple[int, ...],
-    share: PerExpert,
-    blocks: Blocks,
+    experts: Experts, present: Products, kind: list[int], share: PerExpert, blocks: Blocks
 ) -> Float[Array, "head width"]:
     """A ridge for each block of features, by the evidence (MacKay 1992, diagonal).
 
     alpha = (doubt + sum_j gamma_j) / (doubt / alpha_0 + sum_j theta_j^2), gamma_j = H_jj / (H_jj +
     alpha): how many coefficients of the block the rows decide, by how large they are.
     """
-    mix = share / share.sum(1, keepdims=True)
+    mix = (share / share.sum(1, keepdims=True))[:, None]
     squares = _diagonal(experts.products)
     everything = squares[:, -1] + _diagonal(present.sums)
     mass = experts.mass[:, -1] + present.mass
-    columns = jnp.arange(squares.shape[2])
-    begin, end = jnp.array(blocks).T
-    inside = ((begin <= columns[:, None]) & (columns[:, None] < end)).astype(jnp.float32)
-    worth = experts.bend / jnp.maximum(_of_kind(experts.mass, kinds), 1e-9)
-    diagonal = worth[:, :, None] * _of_kind(squares, kinds)
-    decided = jnp.einsum("hk,hkj->hj", mix, diagonal / (diagonal + experts.ridge[:, None] + 1e-9))
-    large = jnp.einsum("hk,hkj->hj", mix, experts.theta**2)
-    mean = _of_kind(everything @ inside / jnp.maximum(mass, 1.0)[:, None], kinds)
-    guess = FIRST_RIDGE * jnp.maximum(mean, 1.0)
+    columns = np.arange(squares.shape[2])
+    begin, end = np.array(blocks).T
+    inside = ((begin <= columns[:, None]) & (columns[:, None] < end)).astype(np.float32)
+    worth = experts.bend / np.maximum(experts.mass[kind], 1e-9)
+    diagonal = worth[:, :, None] * squares[kind]
+    decided = (mix @ (diagonal / (diagonal + experts.ridge[:, None] + 1e-9)))[:, 0]
+    large = (mix @ experts.theta**2)[:, 0]
+    mean = (everything @ inside / np.maximum(mass, 1.0)[:, None])[kind]
+    guess = FIRST_RIDGE * np.maximum(mean, 1.0)
     evidence = (DOUBT + decided @ inside) / (DOUBT / guess + large @ inside)
-    evidence = jnp.clip(evidence, SMALLEST_RIDGE, LARGEST_RIDGE)
-    ridge = jnp.where(experts.ridge[:, :1] > 0, evidence, guess) @ inside.T
-    return jnp.where(_is_constant(squares.shape[2]) > 0, BIAS_RIDGE, ridge)
+    evidence = np.clip(evidence, SMALLEST_RIDGE, LARGEST_RIDGE)
+    ridge = np.where(experts.ridge[:, :1] > 0, evidence, guess) @ inside.T
+    ridge[:, 0] = BIAS_RIDGE
+    return ridge

@@ -6,11 +6,12 @@ constraint speaks of the decisions that are made: its scores are measured from t
 row weights restore the prior.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fairsaoml.core.arrays import library
 from fairsaoml.core.types import Batch
 
 __all__ = ["Deployed", "Prior", "deployed", "log_odds", "no_prior", "observe", "restore"]
@@ -32,18 +33,19 @@ class Deployed(NamedTuple):
     shift: Float[Array, ""]
 
 
-def no_prior() -> Prior:
-    """Before any task: even odds."""
-    return Prior(rates=jnp.zeros(()), tasks=jnp.zeros(()))
+def no_prior(xp: Any = jnp) -> Prior:
+    """Before any task: even odds. `xp` is the library of its arrays."""
+    return Prior(rates=xp.zeros((), xp.float32), tasks=xp.zeros((), xp.float32))
 
 
 def observe(prior: Prior, batch: Batch, discount: float) -> Prior:
     """Add a task's base rate; an empty task changes nothing."""
     rows = batch.weight.sum()
-    rate = (batch.weight * batch.y).sum() / jnp.where(rows > 0, rows, 1.0)
+    xp = library(rows)
+    rate = (batch.weight * batch.y).sum() / xp.where(rows > 0, rows, 1.0)
     return Prior(
-        rates=jnp.where(rows > 0, discount * prior.rates + rate, prior.rates),
-        tasks=jnp.where(rows > 0, discount * prior.tasks + 1.0, prior.tasks),
+        rates=xp.where(rows > 0, discount * prior.rates + rate, prior.rates),
+        tasks=xp.where(rows > 0, discount * prior.tasks + 1.0, prior.tasks),
     )
 
 

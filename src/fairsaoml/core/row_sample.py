@@ -7,14 +7,14 @@ than they have in the time that the other rows are from.
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray as Array
 
-from fairsaoml.core.logistic_experts import nth_rows
 from fairsaoml.core.types import Batch
+from fairsaoml.core.unseeded import nth_rows
 
-__all__ = ["Ring", "RowSample", "add", "empty", "rows", "weights"]
+__all__ = ["PastRows", "Ring", "RowSample", "add", "empty", "rows", "weights"]
 
 CAPACITY, TASK_ROWS = 3072, 512  # rows in all, and at most of one task
 RARE_CAPACITY, RARE_TASK_ROWS = 1024, 128
@@ -46,48 +46,65 @@ def empty(features: int, levels: list[int]) -> RowSample:
 
     def ring(capacity: int) -> Ring:
         return Ring(
-            x=jnp.zeros((capacity, features)),
-            y=jnp.zeros(capacity),
-            group=jnp.zeros((capacity, len(levels)), jnp.int32),
-            weight=jnp.zeros(capacity),
-            born=jnp.zeros(capacity),
-            next=jnp.zeros((), jnp.int32),
+            x=np.zeros((capacity, features), np.float32),
+            y=np.zeros(capacity, np.float32),
+            group=np.zeros((capacity, len(levels)), np.int32),
+            weight=np.zeros(capacity, np.float32),
+            born=np.zeros(capacity, np.float32),
+            next=np.zeros((), np.int32),
         )
 
-    counts = jnp.zeros((len(levels), max(levels, default=0)))
+    counts = np.zeros((len(levels), max(levels, default=0)), np.float32)
     return RowSample(usual=ring(CAPACITY), rare=ring(RARE_CAPACITY), counts=counts)
 
 
-def rows(sample: RowSample) -> Ring:
-    """All rows together."""
-    return jax.tree.map(
-        lambda *both: jnp.concatenate(both) if both[0].ndim else both[0], *sample[:2]
-    )
+class PastRows(NamedTuple):
+    """All rows of a sample together."""
+
+    x: Float[Array, "row feature"]
+    y: Float[Array, "row"]
+    group: Int[Array, "row attribute"]
+    born: Float[Array, "row"]
+    weight: Float[Array, "row"]
 
 
-def weights(sample: RowSample, recency: Float[Array, "slot"]) -> Float[Array, "slot"]:
+def rows(sample: RowSample) -> PastRows:
+    """All rows together, empty slots left out."""
+    parts = []
+    for ring in sample[:2]:
+        taken = ring.weight > 0
+        if taken.all():
+            parts.append([getattr(ring, name) for name in PastRows._fields])
+        elif taken.any() or not parts:
+            parts.append([getattr(ring, name)[taken] for name in PastRows._fields])
+    if len(parts) == 1:
+        return PastRows(*parts[0])  # nothing is copied
+    return PastRows(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def weights(sample: RowSample, past: PastRows, recency: Float[Array, "row"]) -> Float[Array, "row"]:
     """How much each row counts, `recency` being how much it is still the present.
 
     Rare rows older than all others take their weight from the rare rows that are not.
     """
-    usual, rare = sample.usual, sample.rare
-    oldest = jnp.where(usual.weight > 0, usual.born, jnp.inf).min()
-    of_usual, of_rare = jnp.split(rows(sample).weight * recency, [len(usual.y)])
-    same_time = jnp.where(rare.born >= oldest, of_rare, 0.0).sum()
-    scale = same_time / jnp.maximum(of_rare.sum(), 1e-9)
-    return jnp.concatenate([of_usual, of_rare * scale])
+    weight = past.weight * recency
+    usual = np.count_nonzero(sample.usual.weight)
+    rare, born = weight[usual:], past.born[usual:]
+    oldest = past.born[:usual].min(initial=np.inf)
+    rare *= rare[born >= oldest].sum() / np.maximum(rare.sum(), 1e-9)
+    return weight
 
 
 def add(sample: RowSample, batch: Batch, clock: Float[Array, ""]) -> RowSample:
     """The sample with a task's rows in place of the oldest; of a large task, every so many-th."""
     real = batch.weight > 0
-    codes = jnp.arange(sample.counts.shape[1])
+    codes = np.arange(sample.counts.shape[1])
     member = (batch.group[:, :, None] == codes) & real[:, None, None]
-    counts = SHARE_MEMORY * sample.counts + member.sum(0, dtype=jnp.float32)
-    present = jnp.maximum((counts > 0).sum(1, keepdims=True, dtype=jnp.float32), 1.0)
-    rare_share = jnp.minimum(RARE, 0.5 / present)
+    counts = SHARE_MEMORY * sample.counts + member.sum(0, dtype=np.float32)
+    present = np.maximum((counts > 0).sum(1, keepdims=True), 1)
+    rare_share = np.minimum(RARE, 0.5 / present).astype(np.float32)
     is_rare = counts <= rare_share * counts.sum(1, keepdims=True)
-    rare = jnp.any(member & is_rare, axis=(1, 2))
+    rare = np.any(member & is_rare, axis=(1, 2))
     return RowSample(
         usual=_add(sample.usual, batch, real & ~rare, TASK_ROWS, clock),
         rare=_add(sample.rare, batch, rare, RARE_TASK_ROWS, clock),
@@ -99,24 +116,23 @@ def _add(
     ring: Ring, batch: Batch, chosen: Bool[Array, "row"], most: int, clock: Float[Array, ""]
 ) -> Ring:
     """The ring with the chosen rows of a task, at most so many."""
-    chosen_ = chosen.astype(jnp.float32)
-    row, meant = nth_rows(chosen_, most)
-    kept = meant.sum()
-    capacity = len(ring.y)
-    stands_for = chosen_.sum() / jnp.maximum(kept, 1).astype(jnp.float32)
-    # Which of the kept rows each slot is for: a gather is several times faster than a scatter.
-    turn = (jnp.arange(capacity) - ring.next) % capacity
-    taken = row[jnp.minimum(turn, most - 1)]
+    rows = np.flatnonzero(chosen)
+    if not len(rows):
+        return ring
+    kept = rows[nth_rows(len(rows), most)]
+    stands_for = np.float32(len(rows) / len(kept))
+    slots = (int(ring.next) + np.arange(len(kept))) % len(ring.y)
 
-    def put(old: Array, new: Array) -> Array:
-        written = (turn < kept).reshape(-1, *(1,) * (old.ndim - 1))
-        return jnp.where(written, new[taken], old)
+    def put(old: Array, new: Array | Float[Array, ""]) -> Array:
+        written = old.copy()
+        written[slots] = new
+        return written
 
     return Ring(
-        x=put(ring.x, batch.x),
-        y=put(ring.y, batch.y),
-        group=put(ring.group, batch.group),
-        weight=put(ring.weight, batch.weight * stands_for),
-        born=jnp.where(turn < kept, clock, ring.born),
-        next=((ring.next + kept) % capacity).astype(jnp.int32),
+        x=put(ring.x, batch.x[kept]),
+        y=put(ring.y, batch.y[kept]),
+        group=put(ring.group, batch.group[kept]),
+        weight=put(ring.weight, batch.weight[kept] * stands_for),
+        born=put(ring.born, clock),
+        next=np.asarray((int(ring.next) + len(kept)) % len(ring.y), np.int32),
     )

@@ -12,13 +12,13 @@ head costs accuracy and not fairness. Notions are taken in their order; one that
 is left out.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray as Array
 
-from fairsaoml.core import positive
+from fairsaoml.core.arrays import sigmoid, softplus
 from fairsaoml.core.fair_rule import (
     SHARPNESS,
     SMALLEST_RATE,
@@ -30,14 +30,14 @@ from fairsaoml.core.fair_rule import (
     normalised,
     several,
 )
-from fairsaoml.core.logistic_experts import softplus
+from fairsaoml.core.logistic_experts import solution
 
 __all__ = ["Dual", "solve"]
 
 STAGES = (6.0, 18.0, SHARPNESS)  # sharpness of the decision, stage by stage
 ROUNDING = (0.3, 0.1, 0.01)  # of |lambda| at zero, stage by stage
 NEWTON_STEPS = 4  # a stage
-STEP_SIZES = (1.0, 0.5, 0.2, 0.05, 0.0)  # the best of these is taken
+STEP_SIZES = (1.0, 0.5, 0.2, 0.05)  # the first of these that helps is taken
 RIDGE, RIDGE_ROWS = 1e-3, 1000.0  # on multipliers; doubled for a group of so many rows
 LARGEST_MULTIPLIER = 30.0
 FEWEST_ROWS = 8.0  # effective rows without which a group is in no constraint
@@ -71,38 +71,43 @@ class Dual(NamedTuple):
         """a - sum lambda w + sum d |lambda| u."""
         return self.accuracy - multiplier @ self.lean + (self.width * size) @ self.centre
 
-    def value(self, multiplier: PerRate, sharpness: Array, rounding: Array) -> Float[Array, ""]:
+    def value(self, multiplier: PerRate, sharpness: float, rounding: float) -> Float[Array, ""]:
         """The dual, smoothed: what `minimised` minimises."""
         distance = self.distance(multiplier, _size(multiplier, rounding)[0])
-        smooth = softplus(sharpness * distance) / sharpness
-        return self.row @ smooth + 0.5 * self.ridge @ multiplier**2
+        smooth = softplus(sharpness * distance) @ self.row / sharpness
+        return smooth + 0.5 * (multiplier**2 @ self.ridge)
 
-    def minimised(self, multiplier: PerRate, sharpness: Array, rounding: Array) -> PerRate:
+    def minimised(self, multiplier: PerRate, sharpness: float, rounding: float) -> PerRate:
         """Newton steps from a multiplier; none does harm."""
-        sizes = jnp.array(STEP_SIZES)
-
-        def step(_: Any, multiplier: PerRate) -> PerRate:
+        value = self.value(multiplier, sharpness, rounding)
+        for _ in range(NEWTON_STEPS):
             size, slope, bend = _size(multiplier, rounding)
-            lean = -self.lean + self.centre * (self.width * slope)[:, None]
-            chance = jax.nn.sigmoid(sharpness * self.distance(multiplier, size))
+            lean = self.centre * (self.width * slope)[:, None]
+            lean -= self.lean
+            chance = sigmoid(sharpness * self.distance(multiplier, size))
             chosen = self.row * chance
             gradient = lean @ chosen + self.ridge * multiplier
             density = chosen * (1 - chance) * sharpness
             curvature = (lean * density) @ lean.T
             corner = (self.centre @ chosen) * self.width * bend
-            curvature = curvature + jnp.diag(self.ridge + corner)
-            jitter = 1e-4 * jnp.diagonal(curvature) + 1e-7
-            move = positive.solution(positive.factor(curvature + jnp.diag(jitter)), gradient)
-            tried = multiplier - sizes[:, None] * move
-            values = jax.vmap(lambda one: self.value(one, sharpness, rounding))(tried)
-            return tried[jnp.argmin(values)]
+            diagonal = curvature.ravel()[:: len(curvature) + 1]
+            diagonal += self.ridge + corner
+            diagonal += 1e-4 * diagonal + 1e-7
+            move = solution(curvature, gradient)
+            for part in STEP_SIZES:
+                tried = multiplier - part * move
+                reached = self.value(tried, sharpness, rounding)
+                if reached < value:
+                    multiplier, value = tried, reached
+                    break
+            else:
+                break  # this is the minimum, as far as float32 can tell
+        return multiplier
 
-        return jax.lax.fori_loop(0, NEWTON_STEPS, step, multiplier)
 
-
-def _size(multiplier: PerRate, rounding: Array) -> tuple[PerRate, PerRate, PerRate]:
+def _size(multiplier: PerRate, rounding: float) -> tuple[PerRate, PerRate, PerRate]:
     """|lambda| rounded at zero, and its first two derivatives."""
-    root = jnp.sqrt(multiplier**2 + rounding**2)
+    root = np.sqrt(multiplier**2 + rounding**2)
     return root - rounding, multiplier / root, rounding**2 / root**3
 
 
@@ -138,9 +143,9 @@ def solve(
     `chance` and `joint` are what the heads say of these rows now; `kept` is how much of the last
     round is still the present.
     """
-    row = weight / jnp.maximum(weight.sum(), 1e-9)
+    row = weight / np.maximum(weight.sum(), 1e-9)
     threshold = _threshold(rule, decision)
-    spread = jnp.sqrt(row @ (chance - threshold) ** 2) + 1e-3
+    spread = np.sqrt(row @ (chance - threshold) ** 2) + 1e-3
     decided_by = rule._replace(threshold=threshold, spread=spread, kept=kept)
     if not layout.rates:
         return decided_by
@@ -151,15 +156,15 @@ def _threshold(rule: Rule, decision: str | float) -> Float[Array, ""]:
     """Where a probability becomes a yes before fairness moves it: 1/2, the base rate, a number."""
     if decision == "balanced":
         return (rule.positives + 1) / (rule.rows + 2)
-    return jnp.full((), 0.5 if isinstance(decision, str) else decision, jnp.float32)
+    return np.full((), 0.5 if isinstance(decision, str) else decision, np.float32)
 
 
 def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Array) -> Measured:
     share = own @ row
-    rows = share**2 / jnp.maximum(own @ row**2, 1e-12)
-    say = normalised(layout, jnp.where(rows >= FEWEST_ROWS, rows / (rows + SAY_ROWS), 0.0))
-    modelled = joint / jnp.maximum(joint @ row, 1e-6)[:, None]
-    own = own / jnp.maximum(share, 1e-9)[:, None]
+    rows = share**2 / np.maximum(own @ row**2, 1e-12)
+    say = normalised(layout, np.where(rows >= FEWEST_ROWS, rows / (rows + SAY_ROWS), 0.0))
+    modelled = joint / np.maximum(joint @ row, 1e-6)[:, None]
+    own = own / np.maximum(share, 1e-9)[:, None]
     in_centre = layout.same_block * say
     centre = in_centre @ modelled
     above = chance - (centre @ (row * chance))[:, None]
@@ -172,22 +177,22 @@ def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Ar
         modelled_centre=centre,
         own_centre=in_centre @ own,
         lifted=above * centre,
-        spread=jnp.sqrt((above**2 * centre) @ row) + 1e-3,
+        spread=np.sqrt((above**2 * centre) @ row) + 1e-3,
     )
 
 
 def _correction(layout: Layout, sample: Measured, chosen: PerRow) -> tuple[PerRate, PerRate]:
     """Measured less modelled relative gap of soft decisions, shrunk; and the modelled one."""
-    centre = jnp.maximum(sample.modelled_centre @ chosen, 1e-3)
-    own_centre = jnp.maximum(sample.own_centre @ chosen, 1e-3)
-    rate = jnp.clip(sample.own @ chosen, SMALLEST_RATE, 1 - SMALLEST_RATE)
-    binomial = rate * (1 - rate) / jnp.maximum(sample.rows, 1.0)
-    noise = gap_variance(layout, binomial, sample.say) / jnp.maximum(own_centre, 0.02) ** 2
+    centre = np.maximum(sample.modelled_centre @ chosen, 1e-3)
+    own_centre = np.maximum(sample.own_centre @ chosen, 1e-3)
+    rate = np.clip(sample.own @ chosen, SMALLEST_RATE, 1 - SMALLEST_RATE)
+    binomial = rate * (1 - rate) / np.maximum(sample.rows, 1.0)
+    noise = gap_variance(layout, binomial, sample.say) / np.maximum(own_centre, 0.02) ** 2
     trust = GAP_SCALE**2 / (GAP_SCALE**2 + noise)
     modelled = (sample.modelled @ chosen) / centre - 1
     measured = (sample.own @ chosen) / own_centre - 1
     correction = trust * (measured - modelled)
-    return jnp.clip(correction, -LARGEST_CORRECTION, LARGEST_CORRECTION), modelled
+    return np.clip(correction, -LARGEST_CORRECTION, LARGEST_CORRECTION), modelled
 
 
 def _slope(sample: Measured, chosen: PerRow, correction: PerRate) -> PerRate:
@@ -197,8 +202,8 @@ def _slope(sample: Measured, chosen: PerRow, correction: PerRate) -> PerRate:
     the same for every rule, deciding positively for nobody would be all that is left where
     corrections contradict each other.
     """
-    lift = (sample.lifted @ chosen) / jnp.maximum(sample.modelled_centre @ chosen, 1e-3)
-    return correction / jnp.maximum(lift, SMALLEST_LIFT * sample.spread)
+    lift = (sample.lifted @ chosen) / np.maximum(sample.modelled_centre @ chosen, 1e-3)
+    return correction / np.maximum(lift, SMALLEST_LIFT * sample.spread)
 
 
 def _multipliers(
@@ -213,13 +218,13 @@ def _multipliers(
     group: Array,
 ) -> Rule:
     sample = _measured(layout, row, chance, joint, members(layout, y, group))
-    active = several(layout, sample.say > 0).astype(jnp.float32)
+    active = several(layout, sample.say > 0).astype(np.float32)
     accuracy = (chance - rule.threshold) / rule.spread
     lean = sample.modelled - sample.modelled_centre
-    scale = active / (jnp.sqrt(lean**2 @ row) + 1e-3)
-    decided = jax.nn.sigmoid(SHARPNESS * margins(rule, chance, joint, 0.0))
+    scale = active / (np.sqrt(lean**2 @ row) + 1e-3)
+    decided = sigmoid(SHARPNESS * margins(rule, chance, joint, 0.0))
     width = _aim(layout, rule, sample, row * decided, ratio)
-    ridge = RIDGE * (1 + RIDGE_ROWS / jnp.maximum(sample.rows, 1.0))
+    ridge = RIDGE * (1 + RIDGE_ROWS / np.maximum(sample.rows, 1.0))
 
     def dual_of(slope: PerRate, on: PerRate) -> Dual:
         return Dual(
@@ -234,43 +239,38 @@ def _multipliers(
     def annealed(on: PerRate) -> tuple[PerRate, PerRate, PerRow]:
         """Multipliers of the rates that are on, the slopes they were solved with, distances."""
 
-        def stage(carry: tuple, sharpness_rounding: tuple) -> tuple[tuple, None]:
-            multiplier, slope = carry
-            sharpness, rounding = sharpness_rounding
-            distance = dual_of(slope, on).distance(multiplier, jnp.abs(multiplier))
-            chosen = row * jax.nn.sigmoid(sharpness * distance)
+        begin = np.clip(rule.multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
+        multiplier, slope = begin * active * on, np.zeros_like(begin)
+        for sharpness, rounding in zip(STAGES, ROUNDING, strict=True):
+            distance = dual_of(slope, on).distance(multiplier, np.abs(multiplier))
+            chosen = row * sigmoid(sharpness * distance)
             correction = _correction(layout, sample, chosen)[0] + rule.bias
             slope = _slope(sample, chosen, correction)
             multiplier = dual_of(slope, on).minimised(multiplier, sharpness, rounding)
-            return (multiplier, slope), None
-
-        begin = jnp.clip(rule.multiplier * active * on, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
-        stages = (jnp.array(STAGES), jnp.array(ROUNDING))
-        (multiplier, slope), _ = jax.lax.scan(stage, (begin, jnp.zeros_like(begin)), stages)
-        multiplier = jnp.clip(multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
-        distance = dual_of(slope, on).distance(multiplier, jnp.abs(multiplier))
+        multiplier = np.clip(multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
+        distance = dual_of(slope, on).distance(multiplier, np.abs(multiplier))
         return multiplier, slope, distance
 
-    place = jnp.array([rate.notion for rate in layout.rates])
-    prefixes = (place[None] <= jnp.arange(layout.notions)[:, None]).astype(jnp.float32)
-    multipliers, slopes, distances = jax.lax.map(annealed, prefixes)
-    rule, chosen_prefix = _exclude(rule, distances, row, y, rule.threshold, decision)
-    multiplier, slope = multipliers[chosen_prefix], slopes[chosen_prefix]
+    place = np.array([rate.notion for rate in layout.rates])
+    solved = [annealed((place <= last).astype(np.float32)) for last in range(layout.notions)]
+    distances = np.stack([distance for *_, distance in solved])
+    rule, chosen_prefix = _exclude(rule, distances, row, y, decision)
+    multiplier, slope, distance = solved[chosen_prefix]
     net = multiplier * scale
     tilt = -sample.say * (layout.same_block @ (net * slope))
-    pulled = sample.say * (layout.same_block @ (net + width * jnp.abs(net)))
+    pulled = sample.say * (layout.same_block @ (net + width * np.abs(net)))
     middle = sample.modelled_centre @ (row * chance)
-    mass = jnp.maximum(joint @ row, 1e-6)
-    chosen = row * jax.nn.sigmoid(SHARPNESS * distances[chosen_prefix])
+    mass = np.maximum(joint @ row, 1e-6)
+    chosen = row * sigmoid(SHARPNESS * distance)
     corrected, modelled = _correction(layout, sample, chosen)
     return rule._replace(
         multiplier=multiplier,
         coefficient=(pulled - net - tilt * middle) / mass,
         tilt=tilt / mass,
-        expected_gap=active * jnp.clip(corrected + modelled, -1.0, 1.0),
-        expected_rate=jnp.clip(sample.own @ chosen, 0.01, 0.99),
+        expected_gap=active * np.clip(corrected + modelled, -1.0, 1.0),
+        expected_rate=np.clip(sample.own @ chosen, 0.01, 0.99),
         say=sample.say,
-        solved=jnp.ones((), bool),
+        solved=np.ones((), bool),
     )
 
 
@@ -280,13 +280,13 @@ def _aim(layout: Layout, rule: Rule, sample: Measured, chosen: PerRow, ratio: fl
     Where chance hides what was asked, being further inside would cost accuracy and not be seen.
     """
     asked = (1 - ratio) / (1 + ratio)
-    rows = SHOWN_ROUNDS * rule.fresh_rows / jnp.maximum(rule.fresh_rounds, 1e-9)
-    rate = jnp.clip(sample.own @ chosen, SMALLEST_RATE, 1 - SMALLEST_RATE)
-    centre = jnp.maximum(sample.own_centre @ chosen, SMALLEST_RATE)
-    variance = gap_variance(layout, rate * (1 - rate) / jnp.maximum(rows, 1.0), sample.say)
-    error = jnp.sqrt(variance) / centre
+    rows = SHOWN_ROUNDS * rule.fresh_rows / np.maximum(rule.fresh_rounds, 1e-9)
+    rate = np.clip(sample.own @ chosen, SMALLEST_RATE, 1 - SMALLEST_RATE)
+    centre = np.maximum(sample.own_centre @ chosen, SMALLEST_RATE)
+    variance = gap_variance(layout, rate * (1 - rate) / np.maximum(rows, 1.0), sample.say)
+    error = np.sqrt(variance) / centre
     inside = SAFETY * error / (1 + (error / (SEEN * max(asked, 1e-6))) ** 4)
-    return jnp.maximum(SMALLEST_AIM * asked, asked - inside)
+    return np.maximum(SMALLEST_AIM * asked, asked - inside)
 
 
 def _exclude(
@@ -294,43 +294,45 @@ def _exclude(
     distances: Float[Array, "notion row"],
     row: PerRow,
     y: PerRow,
-    threshold: Array,
     decision: str | float,
-) -> tuple[Rule, Int[Array, ""]]:
+) -> tuple[Rule, int]:
     """Which notions of lower priority are left out, and the last one that is kept.
 
     One is left out where it costs too much accuracy beyond the first (COSTLY, or half of what the
     first has beyond the best constant decision), or makes nearly all decisions alike; with it go
     all that come after.
     """
-    decided = jax.nn.sigmoid(SHARPNESS * distances)
+    decided = sigmoid(SHARPNESS * distances)
     share = decided @ row
-    alike = jnp.maximum(share, 1 - share)
-    worth = jax.vmap(lambda one: _value(one, row, y, threshold, decision))
-    value = worth(decided)
-    memory = jnp.where(rule.solved, COST_MEMORY, 0.0)
+    alike = np.maximum(share, 1 - share)
+    value = _value(decided, row, y, rule.threshold, decision)
+    memory = np.float32(COST_MEMORY if rule.solved else 0.0)
     cost = memory * rule.cost + (1 - memory) * (value[0] - value)
     drifts = (alike >= MOSTLY_ALIKE) & (1 - alike < 0.5 * (1 - alike[0]))
-    constant = (((alike >= ALIKE) & (alike[0] < ALIKE)) | drifts).astype(jnp.float32)
+    constant = (((alike >= ALIKE) & (alike[0] < ALIKE)) | drifts).astype(np.float32)
     same = memory * rule.alike + (1 - memory) * constant
-    everybody = jnp.stack([jnp.zeros_like(y), jnp.ones_like(y)])
-    informed = value[0] - worth(everybody).max()
-    limit = jnp.clip(0.5 * informed, CHEAP, COSTLY) * jnp.where(rule.excluded, 0.5, 1.0)
-    excluded = ((cost > limit) | (same > 0.5)).at[0].set(False)
-    excluded = jnp.cumsum(excluded) > 0
-    last = jnp.maximum((~excluded).sum() - 1, 0)
-    return rule._replace(cost=cost, alike=same, excluded=excluded), last
+    everybody = np.stack([np.zeros_like(y), np.ones_like(y)])
+    informed = value[0] - _value(everybody, row, y, rule.threshold, decision).max()
+    limit = np.clip(0.5 * informed, CHEAP, COSTLY) * np.where(rule.excluded, 0.5, 1.0)
+    excluded = (cost > limit) | (same > 0.5)
+    excluded[0] = False
+    excluded = np.logical_or.accumulate(excluded)
+    return rule._replace(cost=cost, alike=same, excluded=excluded), int((~excluded).sum()) - 1
 
 
 def _value(
-    decided: PerRow, row: PerRow, y: PerRow, threshold: Array, decision: str | float
-) -> Float[Array, ""]:
+    decided: Float[Array, "rule row"],
+    row: PerRow,
+    y: PerRow,
+    threshold: Array,
+    decision: str | float,
+) -> Float[Array, "rule"]:
     """Accuracy of decisions as asked for: plain, balanced, or at a threshold's costs."""
     if decision == "accuracy":
-        return row @ (decided * y + (1 - decided) * (1 - y))
+        return decided @ (row * y) + (1 - decided) @ (row * (1 - y))
     if decision == "balanced":
         ones, zeros = row * y, row * (1 - y)
-        found = (ones @ decided) / jnp.maximum(ones.sum(), 1e-3)
-        spared = (zeros @ (1 - decided)) / jnp.maximum(zeros.sum(), 1e-3)
-        return 0.5 * (found + spared)
-    return row @ ((y - threshold) * decided) / jnp.maximum(threshold, 1 - threshold)
+        caught = (decided @ ones) / np.maximum(ones.sum(), 1e-3)
+        spared = ((1 - decided) @ zeros) / np.maximum(zeros.sum(), 1e-3)
+        return 0.5 * (caught + spared)
+    return decided @ (row * (y - threshold)) / np.maximum(threshold, 1 - threshold)

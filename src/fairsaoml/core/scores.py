@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fairsaoml.core.arrays import library, sigmoid
 from fairsaoml.core.types import Score
 
 __all__ = ["SCORES", "sharpness"]
@@ -20,7 +21,8 @@ def as_decision(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Flo
     least SPREAD, whatever the stream. It is held fixed in gradients: to spread the scores is no
     way to be fair.
     """
-    return jax.nn.sigmoid(jax.lax.stop_gradient(sharpness(logits, weight)) * logits)
+    sharp = sharpness(logits, weight)
+    return sigmoid((jax.lax.stop_gradient(sharp) if library(sharp) is jnp else sharp) * logits)
 
 
 def sharpness(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
@@ -29,14 +31,15 @@ def sharpness(logits: Float[Array, "row"], weight: Float[Array, "row"]) -> Float
     >>> sharpness(jnp.array([1.0, -1.0]), jnp.ones(2)).item()
     3.0
     """
-    total = jnp.where(weight.sum() > 0, weight.sum(), 1.0)
+    xp = library(logits)
+    total = xp.where(weight.sum() > 0, weight.sum(), 1.0)
     mean = (weight * logits).sum() / total
-    deviation = jnp.sqrt((weight * (logits - mean) ** 2).sum() / total)
-    return jnp.maximum(SPREAD / jnp.maximum(deviation, SMALLEST_DEVIATION), 1.0)
+    deviation = xp.sqrt((weight * (logits - mean) ** 2).sum() / total)
+    return xp.maximum(SPREAD / xp.maximum(deviation, SMALLEST_DEVIATION), 1.0)
 
 
 SCORES: dict[str, Score] = {
     "decision": as_decision,
-    "probability": lambda margins, weight: jax.nn.sigmoid(margins),
+    "probability": lambda margins, weight: sigmoid(margins),
     "logit": lambda margins, weight: margins,
 }

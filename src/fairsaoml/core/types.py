@@ -8,8 +8,9 @@ labels are 0.0 or 1.0, a group is an integer code per protected attribute, paddi
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+from fairsaoml.core.arrays import library
 
 __all__ = [
     "Attribute",
@@ -24,6 +25,7 @@ __all__ = [
     "RoundInfo",
     "Schema",
     "Score",
+    "Shown",
     "Task",
 ]
 
@@ -113,19 +115,20 @@ class Constraint(NamedTuple):
         one, other = self.sides(batch)
         known = (one.sum() > 0) & (other.sum() > 0)
         return GroupGap(
-            value=jnp.where(known, _mean(values, one) - _mean(values, other), 0.0),
+            value=library(values).where(known, _mean(values, one) - _mean(values, other), 0.0),
             known=known,
         )
 
     def violation(self, margins: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
         """g = |gap| - tolerance; <= 0 is fair enough. Unknown: 0, and it pulls nowhere (D20)."""
         gap = self.gap(margins, batch)
-        return jnp.where(gap.known, jnp.abs(gap.value) - self.tolerance, 0.0)
+        xp = library(gap.value)
+        return xp.where(gap.known, xp.abs(gap.value) - self.tolerance, 0.0)
 
 
 def _mean(values: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
     total = weight.sum()
-    return (weight * values).sum() / jnp.where(total > 0, total, 1.0)
+    return (weight * values).sum() / library(total).where(total > 0, total, 1.0)
 
 
 class Problem(NamedTuple):
@@ -161,6 +164,15 @@ class Explanation(NamedTuple):
     contribution: Float[Array, "row feature"]  # each feature's part of the logit
 
 
+class Shown(NamedTuple):
+    """What rows are scored and decided with."""
+
+    scores: Float[Array, "row"]
+    margins: Float[Array, "row"]
+    plain_margins: Float[Array, "row"] | None = None  # what would decide without fairness
+    threshold: Float[Array, "row"] | None = None  # the probability that a row needs
+
+
 class Learner(NamedTuple):
     """The protocol: pure functions of a state, and one that makes room.
 
@@ -172,7 +184,12 @@ class Learner(NamedTuple):
     always the same one. A learner that keeps fairness apart from probabilities also has
     `plain_margins`, what would decide without fairness, and `explain` (arguments as of `margins`).
     `made_of` names all that these functions depend on apart from the code of this package, where
-    that is known. A `large_program` takes longer to compile than some runs take.
+    that is known.
+
+    The functions of a learner are JAX's, compiled by whoever calls them. Those of a learner with
+    `turn` are NumPy's, called as they are, in float32 too; nothing in them is random, and they get
+    None for a key. `show` is all that decides rows. `turn` is a round: a step, and what was shown
+    of its rows before it, in one look at them.
     """
 
     init: Callable[[Key], State]
@@ -184,4 +201,5 @@ class Learner(NamedTuple):
     plain_margins: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]] | None = None
     explain: Callable[..., Explanation] | None = None
     made_of: str | None = None
-    large_program: bool = False
+    show: Callable[[State, Float[Array, "row feature"], Any], Shown] | None = None
+    turn: Callable[[Key, Any, State, Batch], tuple[State, RoundInfo, Shown]] | None = None

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.core.types import Learner
 
-__all__ = ["cache_folder", "jit", "remove_torn", "require_unforked", "use_cache"]
+__all__ = ["cache_folder", "compiled_for", "jit", "remove_torn", "require_unforked", "use_cache"]
 
-# Settings of XLA that are switched off.
-ONE_THREAD, OLDER_EMITTERS = "xla_cpu_multi_thread_eigen", "xla_cpu_use_fusion_emitters"
+# A setting of XLA that is switched off.
+ONE_THREAD = "xla_cpu_multi_thread_eigen"
 LOOKED = "looked-through"  # an empty file: its time says which programs are known to be whole
 
 
@@ -60,29 +61,28 @@ def use_cache() -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def jit(function: Callable[..., Any], *, quick: bool = False, **options: Any) -> Any:
-    """`jax.jit` of a round: its operations are too small to be worth splitting between threads.
-
-    A `quick` program is compiled in half the time, by XLA's older emitters, which make slower code
-    of logarithms.
-    """
+def jit(function: Callable[..., Any], **options: Any) -> Any:
+    """`jax.jit` of a round: its operations are too small to be worth splitting between threads."""
     import jax
 
-    known = _known(ONE_THREAD, OLDER_EMITTERS)
-    settings = {name: False for name in known if quick or name != OLDER_EMITTERS}
-    return jax.jit(function, compiler_options=settings, **options)
+    return jax.jit(function, compiler_options=_one_thread(), **options)
+
+
+def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
+    """A function made of a learner's, compiled; as it is where the learner's are NumPy's."""
+    return function if learner.turn else jit(function)
 
 
 @cache
-def _known(*settings: str) -> tuple[str, ...]:
-    """The settings that this version of the compiler has; another may not have them any more."""
+def _one_thread() -> dict[str, bool]:
+    """The setting, where this version of the compiler has it; another may not have it any more."""
     import jax
 
     try:
-        jax.jit(lambda: 0, compiler_options=dict.fromkeys(settings, False)).lower().compile()
+        jax.jit(lambda: 0, compiler_options={ONE_THREAD: False}).lower().compile()
     except jax.errors.JaxRuntimeError:
-        return sum((_known(name) for name in settings), ()) if len(settings) > 1 else ()
-    return settings
+        return {}
+    return {ONE_THREAD: False}
 
 
 def remove_torn(folder: Path) -> list[str]:

@@ -1,7 +1,8 @@
 """Run a learner on a stream, round by round: score a task, and only then learn from it.
 
 All seeds of a run share one compiled program: `prequential` calls it once a round, `rollout`
-puts all rounds into one scan.
+puts all rounds into one scan. A learner that computes with NumPy has no program: its seeds run
+one after another, on rows as they come.
 """
 
 import time
@@ -50,21 +51,63 @@ def prequential(
     Yields a `RoundResult` for each round. Rows are padded to powers of two, one compilation each.
     Raises DataError if a task does not fit the stream's schema.
     """
-    keys = run_keys(seeds)
-    state = first_states(learner, keys) if state is None else state
-    program = compiled(learner, problem, shared=not stream.seeded)
+    state = first_states(learner, seeds) if state is None else state
+    play = (_plain if learner.turn else _compiled)(learner, problem, stream, seeds)
     for round, arrived in enumerate(rounds_of(stream, seeds), start=before + 1):
         if round <= after:
             continue
         tasks = [checked(task, stream.schema, round) for task in arrived]
         begun = time.perf_counter()
-        state = with_room(learner, state, round)
-        batch = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
-        batch = batch if stream.seeded else jax.tree.map(lambda leaf: leaf[0], batch)
-        state, outcome = program(keys, np.int32(round), state, batch)
-        outcome = jax.device_get(outcome)
+        state, outcomes = play(np.int32(round), state, tasks)
         seconds = (time.perf_counter() - begun) / len(seeds)
-        yield finished(round, tasks, outcome, state, stream.schema, seeds, seconds)
+        yield finished(round, tasks, outcomes, state, stream.schema, seeds, seconds)
+
+
+Play = Callable[[np.int32, State, Sequence[Task]], tuple[State, list[Outcome]]]
+
+
+def _compiled(learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]) -> Play:
+    """A round of all seeds by one program."""
+    keys = run_keys(seeds)
+    program = compiled(learner, problem, shared=not stream.seeded)
+
+    def play(round: np.int32, state: State, tasks: Sequence[Task]) -> tuple[State, list[Outcome]]:
+        state = with_room(learner, state, int(round))
+        batch = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
+        batch = batch if stream.seeded else _seed(batch, 0)
+        state, outcome = program(keys, round, state, batch)
+        outcome = jax.device_get(outcome)
+        return state, [_seed(outcome, index) for index in range(len(seeds))]
+
+    return play
+
+
+def _plain(learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]) -> Play:
+    """A round of all seeds, one after another."""
+
+    def play(round: np.int32, state: State, tasks: Sequence[Task]) -> tuple[State, list[Outcome]]:
+        batches = [_seed(stacked([task], len(task.y)), 0) for task in tasks]
+        played = [
+            run_round(
+                learner, problem, None, round, _seed(state, index), batches[index % len(batches)]
+            )
+            for index in range(len(seeds))
+        ]
+        return _together([state for state, _ in played]), [outcome for _, outcome in played]
+
+    return play
+
+
+def _seed(tree: Any, index: int) -> Any:
+    """One seed of a tree of arrays with seeds as their first axis."""
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _together(trees: Sequence[Any]) -> Any:
+    """Trees of arrays as one, with seeds as their first axis; of one tree nothing is copied."""
+    if len(trees) == 1:
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[None], trees[0])
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 
 def rollout(
@@ -81,6 +124,8 @@ def rollout(
     Returns:
         The results, round by round, as `prequential` yields them.
     """
+    if learner.turn:
+        return list(prequential(stream, learner, problem, seeds))
     keys = run_keys(seeds)
     rounds = [
         [checked(task, stream.schema, round) for task in tasks]
@@ -95,14 +140,14 @@ def rollout(
         )
     )
     begun = time.perf_counter()
-    state = with_room(learner, first_states(learner, keys), len(rounds))
+    state = with_room(learner, first_states(learner, seeds), len(rounds))
     state, outcomes = jax.device_get(program(keys, state, batches))
     seconds = (time.perf_counter() - begun) / len(seeds) / len(rounds)
     return [
         finished(
             index + 1,
             tasks,
-            jax.tree.map(lambda leaf: leaf[:, index], outcomes),  # noqa: B023
+            [_seed(_seed(outcomes, seed), index) for seed in range(len(seeds))],
             state,
             stream.schema,
             seeds,
@@ -156,12 +201,14 @@ def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
 
     made_of = learner.made_of and f"shared={shared} {learner.made_of}"
     returned = (Outcome, Adapted, RoundInfo)
-    return TracedOnce(program, made_of, returned, donate=(2,), large=learner.large_program)
+    return TracedOnce(program, made_of, returned, donate=(2,))
 
 
-def first_states(learner: Learner, keys: Key) -> State:
+def first_states(learner: Learner, seeds: Sequence[int]) -> State:
     """Every seed's state before the first round."""
-    return jax.jit(jax.vmap(lambda key: learner.init(init_key(key))))(keys)
+    if learner.turn:
+        return _together([learner.init(None) for _ in seeds])
+    return jax.jit(jax.vmap(lambda key: learner.init(init_key(key))))(run_keys(seeds))
 
 
 def with_room(learner: Learner, state: State, round: int) -> State:

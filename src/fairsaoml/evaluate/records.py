@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from fairsaoml.core.types import Schema, State, Task
@@ -27,7 +26,7 @@ class RoundResult(NamedTuple):
 def finished(
     round: int,
     tasks: Sequence[Task],
-    outcome: Outcome,
+    outcomes: Sequence[Outcome],
     state: State,
     schema: Schema,
     seeds: Sequence[int],
@@ -35,9 +34,8 @@ def finished(
 ) -> RoundResult:
     """Host side of a round: from scores to records."""
     records, predictions = [], []
-    for index, seed in enumerate(seeds):
+    for index, (seed, one) in enumerate(zip(seeds, outcomes, strict=True)):
         task = tasks[index % len(tasks)]
-        one = jax.tree.map(lambda leaf: leaf[index], outcome)  # noqa: B023
         rows = len(task.y)
         records.append(line(round, seed, task, record(task, one, schema), seconds))
         predictions.append((task, one.scores[:rows], one.margins[:rows] > 0))

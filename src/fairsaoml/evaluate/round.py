@@ -1,21 +1,21 @@
-"""One round as the compiler sees it: score, adapt, learn.
+"""One round: score, adapt, learn; as the compiler sees it, or as NumPy plays it.
 
 The headline is zero-shot: what was learned before the round, on all rows of the task, with no
 label of it used. Beside it stands "adapted": one pass of the learner on a labelled tenth of the
 task, scored on the rest (D18), for learners that have such a pass.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from fairsaoml.core.arrays import library, softplus
 from fairsaoml.core.keys import round_keys
-from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State
+from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, Shown, State
 from fairsaoml.evaluate.labelled import labelled_share
 
-__all__ = ["Adapted", "Outcome", "after_adapting", "loss_and_violation", "run_round"]
+__all__ = ["Adapted", "Outcome", "after_adapting", "loss_and_violation", "run_round", "shown_by"]
 
 
 class Adapted(NamedTuple):
@@ -49,20 +49,31 @@ def run_round(
     batch: Batch,
 ) -> tuple[State, Outcome]:
     """One round of one seed: the state after it, and what it showed."""
-    keys = round_keys(run_key, round)
-    scores, margins = learner.scores(state, batch.x), learner.margins(state, batch.x, batch.group)
-    loss, violation = loss_and_violation(problem, scores, margins, batch)
-    adapts, plain, explain = learner.adapt, learner.plain_margins, learner.explain
-    learned, info = learner.step(keys.step, round, state, batch)
+    adapted = None
+    if learner.turn:
+        learned, info, shown = learner.turn(None, round, state, batch)
+    else:
+        keys = round_keys(run_key, round)
+        shown = shown_by(learner, state, batch.x, batch.group)
+        learned, info = learner.step(keys.step, round, state, batch)
+        if learner.adapt:
+            adapted = after_adapting(learner, problem, keys.split, state, batch)
+    loss, violation = loss_and_violation(problem, shown.scores, shown.margins, batch)
     return learned, Outcome(
-        scores=scores,
-        margins=margins,
-        loss=loss,
-        violation=violation,
-        adapted=adapts and after_adapting(learner, problem, keys.split, state, batch),
-        info=info,
-        plain_margins=plain(state, batch.x) if plain else None,
-        threshold=explain(state, batch.x, batch.group).threshold if explain else None,
+        **shown._asdict(), loss=loss, violation=violation, adapted=adapted, info=info
+    )
+
+
+def shown_by(learner: Learner, state: State, x: Any, group: Any) -> Shown:
+    """What a state scores and decides rows with."""
+    if learner.show:
+        return learner.show(state, x, group)
+    plain, explain = learner.plain_margins, learner.explain
+    return Shown(
+        scores=learner.scores(state, x),
+        margins=learner.margins(state, x, group),
+        plain_margins=plain(state, x) if plain else None,
+        threshold=explain(state, x, group).threshold if explain else None,
     )
 
 
@@ -83,8 +94,9 @@ def loss_and_violation(
     problem: Problem, scores: Float[Array, "row"], margins: Float[Array, "row"], batch: Batch
 ) -> tuple[Float[Array, ""], Float[Array, "constraint"]]:
     """Mean logistic loss of deployed scores, and the smooth violations of their margins."""
+    xp = library(scores)
     rows = batch.weight.sum()
-    losses = jax.nn.softplus(jnp.where(batch.y > 0, -scores, scores))
-    loss = (batch.weight * losses).sum() / jnp.where(rows > 0, rows, 1.0)
+    losses = softplus(xp.where(batch.y > 0, -scores, scores))
+    loss = (batch.weight * losses).sum() / xp.where(rows > 0, rows, 1.0)
     violation = [c.violation(margins, batch) for c in problem.constraints]
-    return loss, jnp.stack(violation) if violation else jnp.zeros(0)
+    return loss, xp.stack(violation) if violation else xp.zeros(0)

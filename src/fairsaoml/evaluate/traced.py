@@ -38,8 +38,6 @@ class TracedOnce:
         made_of: str | None,
         returned: tuple[type, ...],
         donate: tuple[int, ...] = (),
-        *,
-        large: bool = False,
     ) -> None:
         """Compile nothing yet.
 
@@ -48,9 +46,8 @@ class TracedOnce:
             made_of: All that it depends on apart from our code; None: nothing is kept on disk.
             returned: The NamedTuples that it returns beside those that it is given.
             donate: The places of arguments whose memory it may use.
-            large: Whether it takes long to compile.
         """
-        self.function, self.made_of, self.large = function, made_of, large
+        self.function, self.made_of = function, made_of
         self.returned, self.donate = returned, donate
         self.programs: dict[Any, Any] = {}  # by shapes
 
@@ -71,7 +68,7 @@ class TracedOnce:
 
     def lower(self, *arguments: Any) -> Any:
         """The program for such arguments, before it is compiled."""
-        program = jit(self._traced(arguments), quick=self.large, donate_argnums=self.donate)
+        program = jit(self._traced(arguments), donate_argnums=self.donate)
         return program.lower(*arguments)
 
     def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:

@@ -16,19 +16,19 @@ A round:
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numpy import ndarray as Array
 
 from fairsaoml.core import fair_rule, row_sample, rule_solver
 from fairsaoml.core import heads as heads_
 from fairsaoml.core.config import LearnerConfig, notions, number, setting, yes_or_no
 from fairsaoml.core.fair_rule import Layout, Rate, Rule
 from fairsaoml.core.fairness import labels_of
-from fairsaoml.core.heads import Heads
-from fairsaoml.core.learner import Method, Update, wrap
-from fairsaoml.core.prior import Deployed
+from fairsaoml.core.heads import Heads, Said
+from fairsaoml.core.learner import PlainMethod, Update, wrap_plain
 from fairsaoml.core.row_sample import RowSample
-from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem
+from fairsaoml.core.types import Batch, Explanation, Learner, Problem, Shown
 
 __all__ = ["DecoupledConfig", "State", "decoupled"]
 
@@ -71,99 +71,117 @@ class State(NamedTuple):
     sample: RowSample
 
 
+class Look(NamedTuple):
+    """Rows as heads and rule see them."""
+
+    said: Said
+    chance: PerRow
+    joint: PerRate
+    lot: PerRow
+
+
 def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     """The learner `fairsaoml-decoupled`."""
     levels = [len(attribute.levels) for attribute in problem.schema.attributes]
     layout = fair_rule.layout_of(labels_of(config.constraints), levels)
     features = len(problem.schema.features)
+    kinds = (0, *(2 - head.label for head in group_heads(levels)))
 
-    def init(key: Key) -> State:
+    def init() -> State:
         return State(
             heads=heads_.new_heads(features, 1 + len(group_heads(levels))),
             rule=fair_rule.new_rule(layout),
             sample=row_sample.empty(features, levels),
         )
 
-    def chances_of(heads: Heads, x: Rows, group: Groups) -> tuple[PerRow, PerRate]:
-        said = heads_.probabilities(heads, x)
-        return chances(layout, levels, said, group if config.aware else None)
+    def look(heads: Heads, x: Rows, group: Groups) -> Look:
+        said = heads_.look(heads, x)
+        given = chances(layout, levels, said.chance, group if config.aware else None)
+        return Look(said, *given, fair_rule.lots(x))
 
-    def margins(state: State, x: Rows, group: Groups = None) -> PerRow:
-        return fair_rule.margins(state.rule, *chances_of(state.heads, x, group), fair_rule.lots(x))
+    def shown(rule: Rule, seen: Look) -> Shown:
+        added = fair_rule.added_by_rate(rule, *seen[1:]).sum(0)
+        return Shown(
+            scores=logit(seen.chance),
+            margins=(seen.chance - rule.threshold) / rule.spread + added,
+            plain_margins=seen.chance - rule.threshold,
+            threshold=rule.threshold - rule.spread * added,
+        )
 
-    def plain_margins(state: State, x: Rows) -> PerRow:
-        return heads_.probabilities(state.heads, x)[0] - state.rule.threshold
+    def show(state: State, x: Rows, group: Groups) -> Shown:
+        return shown(state.rule, look(state.heads, x, group))
 
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
-        chance, joint = chances_of(state.heads, x, group)
-        rule = state.rule
-        added = fair_rule.added_by_rate(rule, chance, joint, fair_rule.lots(x))
+        seen, rule = look(state.heads, x, group), state.rule
+        added = fair_rule.added_by_rate(rule, *seen[1:])
         moved = -rule.spread * by_constraint(problem, layout, added)
         return Explanation(
-            probability=chance,
+            probability=seen.chance,
             plain_threshold=rule.threshold,
             threshold=rule.threshold + moved.sum(0),
             moved_by=moved.T,
             contribution=heads_.contributions(state.heads, x),
         )
 
-    def learn(state: State, batch: Batch) -> State:
+    def learn(state: State, seen: Look, batch: Batch) -> State:
         target, weight = lessons(levels, batch)
-        kinds = (0, *(2 - head.label for head in group_heads(levels)))
-        heads = heads_.learn(state.heads, batch.x, batch.y, target, weight, kinds)
+        heads = heads_.learn(state.heads, seen.said, batch.y, target, weight, kinds)
         sample = row_sample.add(state.sample, batch, state.heads.clock)
-        rows = row_sample.rows(sample)
-        chance, joint = chances_of(heads, rows.x, rows.group)
+        past = row_sample.rows(sample)
+        said = heads_.probabilities(heads, past.x)
+        chance, joint = chances(layout, levels, said, past.group if config.aware else None)
         rule = rule_solver.solve(
             layout,
             state.rule,
             ratio=config.ratio,
             decision=problem.decision,
-            weight=row_sample.weights(sample, heads_.recency(heads, rows.born)),
+            weight=row_sample.weights(sample, past, heads_.recency(heads, past.born)),
             chance=chance,
             joint=joint,
-            y=rows.y,
-            group=rows.group,
+            y=past.y,
+            group=past.group,
             kept=heads_.kept(heads),
         )
         return State(heads=heads, rule=rule, sample=sample)
 
-    def step(
-        key: Key, round: Int[Array, ""], state: State, batch: Batch, deployed: Deployed
-    ) -> Update:
+    def turn(state: State, batch: Batch) -> tuple[Update, Shown]:
         # A map that is just set decides nothing yet. Set first, rows are looked at only once.
-        state = state._replace(heads=heads_.set_map(state.heads, round, batch.x, batch.weight))
-        decided = (margins(state, batch.x, batch.group) > 0).astype(jnp.float32)
+        heads = heads_.set_map(state.heads, batch.x, batch.weight)
+        seen = look(heads, batch.x, batch.group)
+        decided_with = shown(state.rule, seen)
+        decided = (decided_with.margins > 0).astype(np.float32)
         rule = fair_rule.feedback(layout, state.rule, decided, batch.y, batch.group, batch.weight)
-        learned = learn(state._replace(rule=rule), batch)
-        memories: Bool[Array, level] = jnp.ones(heads_.MEMORIES, bool)
-        return Update(
-            learned=learned,
-            violation=jnp.zeros(len(problem.constraints)),
+        memories = np.ones(heads_.MEMORIES, bool)
+        update = Update(
+            learned=learn(State(heads, rule, state.sample), seen, batch),
+            violation=np.zeros(len(problem.constraints), np.float32),
             weights=heads_.memory_weights(state.heads),
             present=memories,
             awake=memories,
         )
+        return update, decided_with
 
     def flags(state: State) -> dict[str, Bool[Array, ""]]:
         return {
-            "excluded": jnp.any(state.rule.excluded),
-            "small_group": jnp.any((state.rule.say <= 0) & (state.rule.fresh_rows > 0)),
+            "excluded": np.any(state.rule.excluded),
+            "small_group": np.any((state.rule.say <= 0) & (state.rule.fresh_rows > 0)),
         }
 
-    method = Method(
+    method = PlainMethod(
         init=init,
-        logits=lambda state, x: logit(heads_.probabilities(state.heads, x)[0]),
-        adapt=None,
-        step=step,
-        dual=lambda state: by_constraint(problem, layout, jnp.abs(state.rule.multiplier)),
-        margins=margins,
-        plain_margins=plain_margins,
+        show=show,
+        turn=turn,
+        # Products are of features, which are clipped; rows of the sample came in as they are.
+        suspects=lambda state: (
+            [experts._replace(products=None) for experts in state.heads[1:3]],
+            state.heads[3:],
+            state.rule,
+        ),
+        dual=lambda state: by_constraint(problem, layout, np.abs(state.rule.multiplier)),
         explain=explain,
         flags=flags,
-        large_program=True,
     )
-    return wrap(problem, config, method)
+    return wrap_plain(problem, config, method)
 
 
 class GroupHead(NamedTuple):
@@ -194,9 +212,9 @@ def lessons(levels: list[int], batch: Batch) -> tuple[Array, Array]:
     for head in group_heads(levels):
         code = batch.group[:, head.attribute]
         counted = (code < levels[head.attribute]) & (batch.y == head.label)
-        targets.append((code == head.level).astype(jnp.float32))
-        weights.append(jnp.where(counted, batch.weight, 0.0))
-    return jnp.stack(targets), jnp.stack(weights)
+        targets.append((code == head.level).astype(np.float32))
+        weights.append(np.where(counted, batch.weight, np.float32(0.0)))
+    return np.stack(targets), np.stack(weights)
 
 
 def chances(
@@ -217,8 +235,8 @@ def chances(
         if group is None:
             return guessed
         code = group[:, rate.attribute]
-        own = (code == rate.group).astype(jnp.float32)
-        return jnp.where(code < levels[rate.attribute], own, guessed)
+        own = (code == rate.group).astype(np.float32)
+        return np.where(code < levels[rate.attribute], own, guessed)
 
     def joint(rate: Rate) -> PerRow:
         with_one = positive * member(rate, 1)
@@ -226,7 +244,7 @@ def chances(
         return {1: with_one, 0: with_zero, None: with_one + with_zero}[rate.label]
 
     rates = [joint(rate) for rate in layout.rates]
-    return positive, jnp.stack(rates) if rates else jnp.zeros((0, len(positive)))
+    return positive, np.stack(rates) if rates else np.zeros((0, len(positive)), np.float32)
 
 
 def by_constraint(
@@ -239,12 +257,12 @@ def by_constraint(
         name, levels = attributes[rate.attribute]
         level = levels[1] if len(levels) == 2 else levels[rate.group]
         title = f"{rate.prefix}[{name}={level}]"
-        sums[title] = sums.get(title, jnp.zeros_like(value)) + value
+        sums[title] = sums.get(title, np.zeros_like(value)) + value
     named = [sums[constraint.name] for constraint in problem.constraints]
-    return jnp.stack(named) if named else jnp.zeros((0, *values.shape[1:]))
+    return np.stack(named) if named else np.zeros((0, *values.shape[1:]), np.float32)
 
 
 def logit(chance: PerRow) -> PerRow:
     """The log-odds of a probability that is neither 0 nor 1."""
-    chance = jnp.clip(chance, CERTAIN, 1 - CERTAIN)
-    return jnp.log(chance) - jnp.log1p(-chance)
+    chance = np.clip(chance, CERTAIN, 1 - CERTAIN)
+    return np.log(chance) - np.log1p(-chance)

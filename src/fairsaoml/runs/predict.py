@@ -1,5 +1,6 @@
 """Scores and decisions for new rows, from what a run has learned."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,8 +9,9 @@ import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Explanation, State
-from fairsaoml.evaluate.compilation import jit
+from fairsaoml.evaluate.compilation import compiled_for
 from fairsaoml.evaluate.prequential import bucket
+from fairsaoml.evaluate.round import shown_by
 from fairsaoml.runs.checkpoint import Checkpoint
 from fairsaoml.runs.saved import load_run, name_service
 from fairsaoml.runs.spec import RunSpec
@@ -74,12 +76,13 @@ def predict_rows(
     padded, group = np.pad(x, room), None
     if setup.config.get("aware") and saved is not None:
         group = np.pad(encode_groups(saved, table), room)
-    scores = np.asarray(jit(learner.scores)(state, padded))[:rows].astype(np.float64)
-    decisions = np.asarray(jit(learner.margins)(state, padded, group))[:rows] > 0
+    shown = compiled_for(learner, partial(shown_by, learner))(state, padded, group)
+    scores = np.asarray(shown.scores)[:rows].astype(np.float64)
+    decisions = np.asarray(shown.margins)[:rows] > 0
     predicted = Prediction(1 / (1 + np.exp(-scores)), decisions, notes, table, labels)
     if learner.explain is None or not explain:
         return predicted
-    why = jax.tree.map(np.asarray, jit(learner.explain)(state, padded, group))
+    why = jax.tree.map(np.asarray, compiled_for(learner, learner.explain)(state, padded, group))
     columns, place = _columns(encoder, setup.stream)
     contribution = np.zeros((rows, len(columns)))
     np.add.at(contribution.T, place, why.contribution[:rows].T)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 
 from fairsaoml.core.errors import ConfigError, RunError
-from fairsaoml.core.keys import run_keys
 from fairsaoml.core.types import State
 from fairsaoml.evaluate.prequential import first_states
 from fairsaoml.files import read_json, seal_of, tidy
@@ -156,8 +155,10 @@ def name_service(folder: Path, round: int) -> None:
 
 
 def states_like(spec: RunSpec, setup: Setup) -> State:
-    """The structure of all seeds' states; nothing is computed."""
-    return jax.eval_shape(lambda keys: first_states(setup.learner, keys), run_keys(spec.seeds))
+    """The structure of all seeds' states; nothing is compiled."""
+    if setup.learner.turn:
+        return first_states(setup.learner, spec.seeds)
+    return jax.eval_shape(lambda: first_states(setup.learner, spec.seeds))
 
 
 def manifest_of(content: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from fairsaoml.core.types import (
 from fairsaoml.evaluate.compilation import jit, require_unforked, use_cache
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import bucket
+from fairsaoml.evaluate.round import shown_by
 from fairsaoml.evaluate.threads import one_blas_thread
 from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.learners import registry
@@ -63,11 +64,11 @@ def one_at_a_time(method: Call) -> Call:
 
 
 class Programs(NamedTuple):
-    """A learner's compiled functions, shared by all objects with its settings and widths."""
+    """A learner's functions, compiled where they are JAX's, shared by all with its settings."""
 
     learner: Learner
     init: Callable[[np.uint32], State]
-    step: TracedOnce  # (seed, round, state, batch) to state and info
+    step: Any  # (seed, round, state, batch) to state and info
     scores: Any  # (state, x, group) to calibrated logits, and margins
     explained: Any  # the same, and what an Explanation holds where the learner has one
 
@@ -191,9 +192,9 @@ class OnlineLearner(Saveable):
             self._programs.outgrown()
         with one_blas_thread():
             state, info = self._programs.step(
-                np.uint32(self.seed), np.int32(round), state, _batch(task)
+                np.uint32(self.seed), np.int32(round), state, self._batch(task)
             )
-            self.info = jax.device_get(info)
+            self.info = info if self._programs.learner.turn else jax.device_get(info)
         self.round, self._state = round, state
         return self
 
@@ -272,6 +273,10 @@ class OnlineLearner(Saveable):
         levels = tuple(len(levels) for _, levels in self.schema.attributes)
         return programs(entry, self.config, len(self.schema.features), levels)
 
+    def _batch(self, task: Task) -> Batch:
+        rows = len(task.y)
+        return _batch(task, rows if self._programs.learner.turn else bucket(rows))
+
     def __getstate__(self) -> dict[str, Any]:
         """Return plain arrays, so that copies and pickles hold no device buffers or programs."""
         kept = {name: value for name, value in self.__dict__.items() if name != "_programs"}
@@ -295,7 +300,7 @@ class OnlineLearner(Saveable):
         learner, config, seed = manifest["learner"], manifest["config"], manifest["seed"]
         self = cls.resumed(schema, learner, config, seed=seed, round=saved.round, state=None)
         state, self.info = structured(saved.arrays, self._like())
-        self._state = jax.device_put(state)
+        self._state = self._placed(state)
         return self
 
     @classmethod
@@ -313,12 +318,18 @@ class OnlineLearner(Saveable):
         self = cls.__new__(cls)
         self.schema, self.learner, self.seed, self.round = schema, learner, seed, round
         self.config, self.info = registry.configure(learner, config), None
-        self._state = jax.device_put(state)
+        self._state = self._placed(state)
         return self
+
+    def _placed(self, state: State) -> State:
+        """Return a state where the learner's functions take it from."""
+        return state if self._programs.learner.turn else jax.device_put(state)
 
     def _like(self) -> tuple[State, RoundInfo | None]:
         """Return the structure of a state and its diagnostics; nothing is computed."""
-        state = jax.eval_shape(self._programs.init, np.uint32(0))
+        plain = self._programs.learner.turn
+        shapes = (lambda function, *of: function(*of)) if plain else jax.eval_shape
+        state = shapes(self._programs.init, np.uint32(0))
         if not self.round:
             return state, None
         empty = Task(
@@ -326,7 +337,8 @@ class OnlineLearner(Saveable):
             y=np.zeros(0, np.float32),
             group=np.zeros((0, len(self.schema.attributes)), np.int32),
         )
-        return self._programs.step.shapes(np.uint32(0), np.int32(1), state, _batch(empty))
+        step = self._programs.step if plain else self._programs.step.shapes
+        return step(np.uint32(0), np.int32(1), state, _batch(empty, 0))
 
 
 class LearnerAttributes:
@@ -362,13 +374,15 @@ class LearnerAttributes:
         return self._learned.weights
 
 
-def _batch(task: Task) -> Batch:
+def _batch(task: Task, size: int) -> Batch:
     """Return a checked task, padded, as `prequential.stacked` does, at a tenth of the cost."""
-    weight, size = np.ones(len(task.y), np.float32), bucket(len(task.y))
+    weight = np.ones(len(task.y), np.float32)
     return Batch(*(_padded(one, size) for one in (task.x, task.y, task.group, weight)))
 
 
 def _padded(values: np.ndarray, size: int) -> Any:
+    if size == len(values):
+        return values
     room = np.zeros((size, *values.shape[1:]), values.dtype)
     room[: len(values)] = values
     return room
@@ -395,27 +409,27 @@ def programs(
     _, learner = pose(entry, config, schema)
 
     def init(seed: Any) -> State:
-        return learner.init(init_key(jax.random.key(seed)))
+        return learner.init(None if learner.turn else init_key(jax.random.key(seed)))
 
     def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
-        return learner.step(round_keys(jax.random.key(seed), round).step, round, state, batch)
+        key = None if learner.turn else round_keys(jax.random.key(seed), round).step
+        return learner.step(key, round, state, batch)
 
     def scores(state: State, x: Any, group: Any) -> tuple[Any, Any]:
-        return learner.scores(state, x), learner.margins(state, x, group)
+        shown = shown_by(learner, state, x, group)
+        return shown.scores, shown.margins
 
     def explained(state: State, x: Any, group: Any) -> tuple[Any, ...]:
         why = learner.explain(state, x, group) if learner.explain else ()
         return (*scores(state, x, group), *why)
 
+    if learner.turn:
+        return Programs(learner, init, step, scores, explained)
+    made_of = learner.made_of and f"online {learner.made_of}"
     return Programs(
         learner=learner,
         init=jax.jit(init),
-        step=TracedOnce(
-            step,
-            learner.made_of and f"online {learner.made_of}",
-            (RoundInfo,),
-            large=learner.large_program,
-        ),
+        step=TracedOnce(step, made_of, (RoundInfo,)),
         scores=jit(scores),
         explained=jit(explained),
     )

@@ -54,37 +54,40 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
             f"{where}: expected {len(x)} labels and {len(x)} x {attributes} group codes, "
             f"got {y.shape} and {group.shape}; give one of each per row"
         )
-    labels = np.unique(y)
-    if not np.isin(labels, (0, 1)).all():
+    if not ((y == 0) | (y == 1)).all():
         raise DataError(
-            f"{where}: expected labels 0 and 1, got {_some(labels)}; "
+            f"{where}: expected labels 0 and 1, got {_some(np.unique(y))}; "
             "say which value is positive when the stream is made"
         )
     for column, attribute in zip(group.T, schema.attributes, strict=True):
-        codes = np.unique(column)
-        if not np.isin(codes, np.arange(len(attribute.levels) + 1)).all():
+        if not np.isin(column, np.arange(len(attribute.levels) + 1)).all():
             raise DataError(
                 f"{where}: expected codes 0 to {len(attribute.levels)} for {attribute.name!r} "
-                f"(the last is 'not known'), got {_some(codes)}"
+                f"(the last is 'not known'), got {_some(np.unique(column))}"
             )
-    warnings = list(task.warnings)
-    whole = np.isfinite(x).all(axis=1)
-    if not whole.all():
-        warnings.append(f"{np.count_nonzero(~whole)} rows with NaN or infinity were left out")
-        x, y, group = x[whole], y[whole], group[whole]
-    huge = np.abs(x) > LARGEST_VALUE
-    if huge.any():
-        names = [schema.features[column] for column in np.flatnonzero(huge.any(axis=0))]
-        warnings.append(
-            f"values beyond +-{LARGEST_VALUE:g} were clipped in {_some(names)}; scale the features"
-        )
-        x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
+    warnings, left_out = list(task.warnings), task.left_out
+    # Most tasks have nothing to leave out or clip: a NaN is the smallest and the largest of all.
+    if x.size and not (x.min() >= -LARGEST_VALUE and x.max() <= LARGEST_VALUE):
+        whole = np.isfinite(x).all(axis=1)
+        broken = int(np.count_nonzero(~whole))
+        if broken:
+            warnings.append(f"{broken} rows with NaN or infinity were left out")
+            x, y, group = x[whole], y[whole], group[whole]
+            left_out += broken
+        huge = np.abs(x) > LARGEST_VALUE
+        if huge.any():
+            names = [schema.features[column] for column in np.flatnonzero(huge.any(axis=0))]
+            warnings.append(
+                f"values beyond +-{LARGEST_VALUE:g} were clipped in {_some(names)}; "
+                "scale the features"
+            )
+            x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
     return task._replace(
         x=x,
         y=y.astype(np.float32),
         group=group.astype(np.int32),
         warnings=tuple(warnings),
-        left_out=task.left_out + int(np.count_nonzero(~whole)),
+        left_out=left_out,
     )
 
 
