@@ -19,7 +19,7 @@ import pandas as pd
 
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.evaluate.prequential import stacked
+from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.rows import Rows
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.evaluate.prequential import bucket, stacked
+from fairsaoml.evaluate.seeds import bucket, stacked
 from fairsaoml.learners import registry
 
 __all__ = ["CYCLE", "cycle_of"]

@@ -244,12 +244,8 @@ def _run(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]:
     import jax
 
     from fairsaoml.evaluate.compilation import use_cache
-    from fairsaoml.evaluate.prequential import (
-        all_rounds,
-        first_states,
-        run_rounds,
-        with_room,
-    )
+    from fairsaoml.evaluate.prequential import all_rounds, run_rounds
+    from fairsaoml.evaluate.seeds import first_states, with_room
 
     use_cache()
     stream = theory_stream(length)
@@ -259,7 +255,7 @@ def _run(name: str, length: int, seeds: Sequence[int]) -> tuple[Floats, Floats]:
     passes = zip(*[stream.tasks(seed) for seed in seeds], strict=True)
     batches = all_rounds(list(passes), shared=False)
     keys = run_keys(seeds)
-    state = with_room(learner, first_states(learner, keys), length)
+    state = with_room(learner, first_states(learner, seeds), length)
     keep = lambda outcome: (outcome.loss, outcome.violation[0])  # noqa: E731
     program = jax.jit(jax.vmap(partial(run_rounds, learner, problem, keep=keep)))
     loss, violation = jax.device_get(program(keys, state, batches)[1])

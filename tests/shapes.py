@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from beartype import beartype
 from jaxtyping import TypeCheckError, install_import_hook
 
@@ -52,6 +53,10 @@ def trace() -> None:
             def one_round(key, round, state, learner=learner, problem=problem):
                 return run_round(learner, problem, key, round, state, batch)
 
+            if learner.turn:
+                task = checks.batches(checks.tasks())[0]
+                run_round(learner, problem, None, np.int32(1), learner.init(None), task)
+                continue
             state = jax.eval_shape(learner.init, key)
             jax.eval_shape(one_round, key, round, state)
         print(name)

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 
 from fairsaoml.core import experts
-from fairsaoml.core.keys import init_key
-from fairsaoml.evaluate import prequential, traced
+from fairsaoml.core.keys import init_key, run_keys
+from fairsaoml.evaluate import prequential, seeds, traced
 from fairsaoml.evaluate.compilation import cache_folder
 from fairsaoml.learners import cbce
 from fairsaoml.runs import saved
@@ -50,7 +50,7 @@ class Lowered:
 def share_programs() -> None:
     """Let rounds, and first states, that are made of the same be compiled once in this process."""
     folder, rounds, inits = cache_folder(), Kept(), Kept()
-    lower, first_states = traced.TracedOnce.lower, prequential.first_states
+    lower, first_states = traced.TracedOnce.lower, seeds.first_states
 
     def is_usual() -> bool:
         optimised = not jax.config.values["jax_disable_most_optimizations"]
@@ -59,15 +59,15 @@ def share_programs() -> None:
     def lower_once(self: Any, *arguments: Any) -> Any:
         if self.made_of is None or not is_usual():
             return lower(self, *arguments)
-        key = (traced._path(self.made_of, arguments), self.large, self.donate)
+        key = (traced._path(self.made_of, arguments), self.donate)
         return Lowered(lambda: lower(self, *arguments), rounds, key)
 
-    def first_states_once(learner: Any, keys: Any) -> Any:
-        if learner.made_of is None or not is_usual():
-            return first_states(learner, keys)
+    def first_states_once(learner: Any, seeds: Any) -> Any:
+        if learner.turn or learner.made_of is None or not is_usual():
+            return first_states(learner, seeds)
         init = jax.vmap(lambda key: learner.init(init_key(key)))
         key = (learner.made_of, experts.FIRST_LEVELS, cbce.FIRST_LEVELS)  # what tests make smaller
-        return inits.or_new(key, lambda: jax.jit(init))(keys)
+        return inits.or_new(key, lambda: jax.jit(init))(run_keys(seeds))
 
     traced.TracedOnce.lower = lower_once
     for module in (prequential, saved):

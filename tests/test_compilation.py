@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
+from fairsaoml.evaluate import compilation
 from fairsaoml.evaluate.compilation import (
     LOOKED,
     ONE_THREAD,
-    _known,
     cache_folder,
     remove_torn,
     use_cache,
@@ -76,4 +76,5 @@ def test_only_what_was_written_since_the_last_look_is_read(folder):
 
 
 def test_a_setting_that_the_compiler_does_not_know_is_left_out():
-    assert _known(ONE_THREAD, "xla_of_another_version") == (ONE_THREAD,)
+    assert compilation._known({ONE_THREAD: False}) == {ONE_THREAD: False}
+    assert compilation._known({"xla_of_another_version": False}) == {}

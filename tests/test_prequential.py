@@ -14,11 +14,12 @@ import pytest
 import tiny
 from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Learner, RoundInfo
-from fairsaoml.evaluate import prequential as module
+from fairsaoml.evaluate import seeds as module
 from fairsaoml.evaluate.labelled import labelled_share
-from fairsaoml.evaluate.prequential import compiled, first_states, prequential, rollout
+from fairsaoml.evaluate.prequential import prequential, rollout
 from fairsaoml.evaluate.records import finished
 from fairsaoml.evaluate.round import run_round
+from fairsaoml.evaluate.seeds import compiled, first_states
 from fairsaoml.runs.spec import Setup
 from fairsaoml.streams.stream import checked
 
@@ -157,7 +158,7 @@ def test_a_learners_program_is_compiled_once_for_all_rounds_of_a_bucket(recorded
 def lowered(game, round_axis):
     """The vmapped program of a round as text, before the compiler has seen it."""
     keys = run_keys(SEEDS)
-    state = jax.eval_shape(partial(first_states, game.learner), keys)
+    state = jax.eval_shape(lambda: first_states(game.learner, SEEDS))
     tasks = [next(game.stream.tasks(seed)) for seed in SEEDS]
     batch = module.stacked([checked(task, game.stream.schema, 1) for task in tasks], 64)
     if round_axis is None:

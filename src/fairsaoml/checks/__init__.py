@@ -22,7 +22,6 @@ from fairsaoml.checks.subject import (
     Subject,
     batches,
     described,
-    quick,
     subject_of,
     tasks,
 )
@@ -83,16 +82,14 @@ def check_structure_is_stable(subject: Subject) -> None:
 
     Traced under strict promotion, so that no dtype changes unasked.
     """
-    batch = jax.tree.map(jnp.asarray, batches(tasks())[0])
+    batch, shapes = subject.first_batch, subject.shapes
     with jax.numpy_dtype_promotion("strict"):
-        before = jax.eval_shape(subject.learner.init, jax.random.key(0))
+        before = shapes(subject.learner.init, jax.random.key(0))
         # Not `subject.step`: where promotion is not strict, it would count this as a compilation.
-        after, info = jax.eval_shape(
-            subject.learner.step, jax.random.key(0), np.int32(1), before, batch
-        )
+        after, info = shapes(subject.learner.step, jax.random.key(0), np.int32(1), before, batch)
         states = {"step": after}
         if subject.learner.adapt:
-            states["adapt"] = jax.eval_shape(subject.learner.adapt, before, batch)
+            states["adapt"] = shapes(subject.learner.adapt, before, batch)
     for name, state in states.items():
         same = described(before) == described(state)
         subject.require(same, f"{name} returns a state of another structure, shape or dtype")
@@ -105,6 +102,8 @@ def check_structure_is_stable(subject: Subject) -> None:
 
 def check_one_compilation_per_padding(subject: Subject) -> None:
     """Many rounds, one program for each padded size."""
+    if not subject.compiles:
+        return
     for padding, course in zip(PADDINGS, (subject.course, subject.padded_course), strict=True):
         times = subject.traces[padding]
         subject.require(
@@ -120,6 +119,8 @@ def check_same_key_same_result(subject: Subject) -> None:
 
 def check_eager_agrees(subject: Subject) -> None:
     """Uncompiled, operation by operation, the rounds come out the same."""
+    if not subject.compiles:
+        return
     rounds = jax.tree.map(jnp.asarray, batches(tasks()))
     with jax.disable_jit():
         eager = list(subject.run_rounds(subject.learner.step, rounds))
@@ -131,6 +132,8 @@ def check_scan_and_vmap_agree(subject: Subject) -> None:
 
     Scores are those before the round.
     """
+    if not subject.compiles:
+        return
     scanned, rounds = subject.scan(tasks()), batches(tasks())
     for seed in SEEDS:
         course = [
@@ -156,6 +159,8 @@ def check_vmap_keeps_branches(subject: Subject) -> None:
 
     Batched, a switch computes every branch, and a loop goes on for all while anyone goes on.
     """
+    if not subject.compiles:
+        return
     batch, key, round = batches(tasks())[0], jax.random.key(0), np.int32(1)
     keys, states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (key, subject.first))
     alone = _branches(subject.step.trace(key, round, subject.first, batch).jaxpr.jaxpr)
@@ -243,15 +248,17 @@ def check_no_peeking(subject: Subject) -> None:
 def check_grows_for_an_endless_stream(subject: Subject) -> None:
     """Growing changes no score, is done once, and leaves a state that a step accepts."""
     endless = Subject(subject.name, subject.entry, horizon=None)
-    batch = jax.tree.map(jnp.asarray, batches(tasks())[0])
+    batch = endless.first_batch
     small, grow = endless.first, endless.learner.grow
     large = grow(small, FAR)
-    before, after = (quick(endless.learner.scores)(state, batch.x) for state in (small, large))
+    before, after = (
+        endless.program(endless.learner.scores)(state, batch.x) for state in (small, large)
+    )
     subject.require_equal(before, after, "scores before and after growing")
     again = described(grow(large, FAR))
     subject.require(again == described(large), "it grows for the same round twice")
-    stepped, _ = jax.eval_shape(
-        endless.learner.step, jax.random.key(0), jnp.int32(FAR), large, batch
+    stepped, _ = endless.shapes(
+        endless.learner.step, jax.random.key(0), np.int32(FAR), large, batch
     )
     subject.require(described(stepped) == described(large), "a grown state does not stay so")
 

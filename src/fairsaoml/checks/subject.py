@@ -11,7 +11,7 @@ import numpy as np
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, RoundInfo, Schema, State, Task
-from fairsaoml.evaluate.prequential import stacked
+from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.learners.registry import Entry
 from fairsaoml.learners.registry import entry as registered_entry
 
@@ -76,6 +76,19 @@ class Subject:
         self.learner = entry.factory(self.problem, self.config)
         self.traces: dict[int, int] = {}  # by padding
 
+    @property
+    def compiles(self) -> bool:
+        """Whether its functions are JAX's; NumPy's are called as they are."""
+        return self.learner.turn is None
+
+    def program(self, function: Callable) -> Callable:
+        """A function of the learner's, compiled if that is what is done with it."""
+        return quick(function) if self.compiles else function
+
+    def shapes(self, function: Callable, *arguments: Any) -> Any:
+        """What a function returns, as shapes; NumPy's are called for it."""
+        return jax.eval_shape(function, *arguments) if self.compiles else function(*arguments)
+
     @cached_property
     def step(self) -> Any:
         """The compiled step, which counts how often it is compiled."""
@@ -84,11 +97,17 @@ class Subject:
             self.traces[batch.y.shape[0]] = self.traces.get(batch.y.shape[0], 0) + 1
             return self.learner.step(key, round, state, batch)
 
-        return quick(counted)
+        return self.program(counted)
 
     @cached_property
     def first(self) -> State:
-        return quick(self.learner.init)(jax.random.key(0))
+        return self.program(self.learner.init)(jax.random.key(0))
+
+    @cached_property
+    def first_batch(self) -> Batch:
+        """The first round's rows, as arrays of the learner's library."""
+        batch = batches(tasks())[0]
+        return jax.tree.map(jnp.asarray, batch) if self.compiles else batch
 
     @cached_property
     def look(self) -> Callable:
@@ -104,12 +123,12 @@ class Subject:
                 seen["adapted"] = self.learner.margins(self.learner.adapt(state, few), batch.x)
             return seen
 
-        return quick(look)
+        return self.program(look)
 
     @cached_property
     def margins(self) -> Callable:
         """The compiled margins of rows."""
-        return quick(self.learner.margins)
+        return self.program(self.learner.margins)
 
     @cached_property
     def together(self) -> Any:
@@ -119,6 +138,9 @@ class Subject:
     @cached_property
     def scan(self) -> Callable:
         """All rounds of all seeds as one program: (round, seed) of what each round shows."""
+
+        if not self.compiles:
+            return self._one_by_one
 
         def one(states: State, turn: tuple) -> tuple[State, Seen]:
             round, batch = turn
@@ -137,6 +159,15 @@ class Subject:
             return jax.device_get(whole(states, stack)[1])
 
         return scan
+
+    def _one_by_one(self, rounds: Sequence[Task]) -> Seen:
+        """The same of a learner without programs: its rounds, one after another."""
+        seen, state = [], self.first
+        for number, batch in enumerate(batches(rounds), 1):
+            scores, margins = self.learner.show(state, batch.x, batch.group)[:2]  # type: ignore[misc]
+            state, info = self.learner.step(None, np.int32(number), state, batch)
+            seen.append(Seen(scores=scores, margins=margins, state=state, info=info))
+        return jax.tree.map(lambda *leaves: np.stack(leaves)[:, None], *seen)
 
     @cached_property
     def course(self) -> list[tuple[State, Any]]:
@@ -162,7 +193,10 @@ class Subject:
         """
         state = self.first if begin is None else begin
         for round, batch in enumerate(rounds, start=after + 1):
-            state, info = step(round_key(seed, round), jnp.int32(round), state, batch)
+            key, number = round_key(seed, round), jnp.int32(round)
+            if not self.compiles:
+                key, number = None, np.int32(round)
+            state, info = step(key, number, state, batch)
             yield state, info
 
     def require(self, holds: Any, problem: str) -> None:

@@ -1,12 +1,19 @@
 """Formulas that serve NumPy's arrays and JAX's, traced or not, alike."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool
 
-__all__ = ["library", "sigmoid", "softplus"]
+__all__ = ["Array", "choose", "library", "sigmoid", "softplus"]
+
+# For the shapes of what is one or the other.
+if TYPE_CHECKING:
+    Array = Any
+else:
+    Array = jax.Array | np.ndarray | np.generic
 
 
 def library(array: Any) -> Any:
@@ -16,6 +23,13 @@ def library(array: Any) -> Any:
     ('numpy', 'jax.numpy')
     """
     return np if isinstance(array, np.ndarray | np.generic) else jnp
+
+
+def choose(when: Bool[Array, ""], new: Any, old: Any) -> Any:
+    """One of two states."""
+    if library(when) is np:
+        return new if when else old
+    return jax.lax.cond(when, lambda new, old: new, lambda new, old: old, new, old)
 
 
 def sigmoid(z: Any) -> Any:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, doubling_cover, intervals, weights
-from fairsaoml.core.arrays import library
+from fairsaoml.core.arrays import choose
 from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
 from fairsaoml.core.types import Batch, Key, Schema
@@ -24,7 +24,6 @@ __all__ = [
     "Rows",
     "at",
     "bank_of",
-    "choose",
     "combine",
     "credited",
     "doubled",
@@ -156,13 +155,6 @@ def draw(key: Key, samples: Buffer, batch: Batch, awake: Bool[Array, "level"]) -
     samples = jax.vmap(buffers.merge, in_axes=(0, None))(samples, arrived)
     keys = jax.random.split(orders, awake.shape[0])
     return Draws(samples=samples, order=jax.vmap(buffers.shuffle)(keys, samples))
-
-
-def choose(when: Bool[Array, ""], new: Tree, old: Tree) -> Tree:
-    """One of two states."""
-    if library(when) is not jnp:
-        return new if when else old
-    return jax.lax.cond(when, lambda new, old: new, lambda new, old: old, new, old)
 
 
 def combine(combiner: str, bank: Bank, present: Bool[Array, "level"]) -> Float[Array, "level"]:

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from numpy import ndarray as Array
 
+from fairsaoml.core.arrays import Array
 from fairsaoml.core.unseeded import mixed, uniform
 
 __all__ = [

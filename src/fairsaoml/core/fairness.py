@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
-from fairsaoml.core.arrays import library
+from fairsaoml.core.arrays import Array, library
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.registry import Registry
 from fairsaoml.core.scores import SCORES

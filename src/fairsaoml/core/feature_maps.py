@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from numpy import ndarray as Array
 
+from fairsaoml.core.arrays import Array
 from fairsaoml.core.unseeded import mixed, nth_rows, uniform
 
 __all__ = [

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from numpy import ndarray as Array
 
 from fairsaoml.core import feature_maps, logistic_experts
-from fairsaoml.core.arrays import sigmoid, softplus
+from fairsaoml.core.arrays import Array, sigmoid, softplus
 from fairsaoml.core.feature_maps import RichMap
 from fairsaoml.core.logistic_experts import (
     LARGEST_LOGIT,

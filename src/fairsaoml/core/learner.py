@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
 from fairsaoml.core import prior
-from fairsaoml.core.arrays import library
+from fairsaoml.core.arrays import Array, choose, library
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.experts import choose
 from fairsaoml.core.fairness import sides
 from fairsaoml.core.prior import Deployed, Prior
 from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo, Shown

@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy import ndarray as Array
 from scipy.linalg.lapack import sposv
 
-from fairsaoml.core.arrays import sigmoid, softplus
+from fairsaoml.core.arrays import Array, sigmoid, softplus
 from fairsaoml.core.feature_maps import Thresholds
 
 __all__ = [

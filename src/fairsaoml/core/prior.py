@@ -9,9 +9,9 @@ row weights restore the prior.
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from fairsaoml.core.arrays import library
+from fairsaoml.core.arrays import Array, library
 from fairsaoml.core.types import Batch
 
 __all__ = ["Deployed", "Prior", "deployed", "log_odds", "no_prior", "observe", "restore"]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from numpy import ndarray as Array
 
+from fairsaoml.core.arrays import Array
 from fairsaoml.core.types import Batch
 from fairsaoml.core.unseeded import nth_rows
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from numpy import ndarray as Array
 
-from fairsaoml.core.arrays import sigmoid, softplus
+from fairsaoml.core.arrays import Array, sigmoid, softplus
 from fairsaoml.core.fair_rule import (
     SHARPNESS,
     SMALLEST_RATE,

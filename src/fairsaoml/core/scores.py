@@ -2,9 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from fairsaoml.core.arrays import library, sigmoid
+from fairsaoml.core.arrays import Array, library, sigmoid
 from fairsaoml.core.types import Score
 
 __all__ = ["SCORES", "sharpness"]

@@ -8,9 +8,9 @@ labels are 0.0 or 1.0, a group is an integer code per protected attribute, paddi
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 
-from fairsaoml.core.arrays import library
+from fairsaoml.core.arrays import Array, library
 
 __all__ = [
     "Attribute",

@@ -2,7 +2,8 @@
 
 import numpy as np
 from jaxtyping import Float, Int
-from numpy import ndarray as Array
+
+from fairsaoml.core.arrays import Array
 
 __all__ = ["mixed", "nth_rows", "uniform"]
 

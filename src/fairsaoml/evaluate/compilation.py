@@ -75,14 +75,18 @@ def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
 
 @cache
 def _one_thread() -> dict[str, bool]:
-    """The setting, where this version of the compiler has it; another may not have it any more."""
+    return _known({ONE_THREAD: False})
+
+
+def _known(settings: dict[str, bool]) -> dict[str, bool]:
+    """Settings of the compiler, none where this version of it does not have one of them."""
     import jax
 
     try:
-        jax.jit(lambda: 0, compiler_options={ONE_THREAD: False}).lower().compile()
+        jax.jit(lambda: 0, compiler_options=settings).lower().compile()
     except jax.errors.JaxRuntimeError:
         return {}
-    return {ONE_THREAD: False}
+    return settings
 
 
 def remove_torn(folder: Path) -> list[str]:

@@ -1,14 +1,39 @@
 """The tenth of a task whose labels a learner may see before it is measured on the rest (D18)."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
-from fairsaoml.core.types import Batch, Key
+from fairsaoml.core.types import Batch, Key, Learner, Problem, State
+from fairsaoml.evaluate.measures import loss_and_violation
 
-__all__ = ["labelled_share"]
+__all__ = ["Adapted", "after_adapting", "labelled_share"]
 
 SUPPORT_SHARE = 0.1  # of a task's rows are labelled for `adapted`
+
+
+class Adapted(NamedTuple):
+    """A round's rows after adapting to a few labels of it."""
+
+    margins: Float[Array, "row"]
+    loss: Float[Array, ""]  # of the rows held out, like the violation
+    violation: Float[Array, "constraint"]
+    held_out: Bool[Array, "row"]  # rows that were not adapted to
+
+
+def after_adapting(
+    learner: Learner, problem: Problem, key: Key, state: State, batch: Batch
+) -> Adapted:
+    """Adapt to a labelled share of a round's rows and measure on the others."""
+    assert learner.adapt is not None
+    support, held_out = labelled_share(key, batch)
+    adapted = learner.adapt(state, support)
+    margins = learner.margins(adapted, batch.x, batch.group)
+    rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
+    loss, violation = loss_and_violation(problem, learner.scores(adapted, batch.x), margins, rest)
+    return Adapted(margins=margins, loss=loss, violation=violation, held_out=held_out)
 
 
 def labelled_share(key: Key, batch: Batch) -> tuple[Batch, Bool[Array, "row"]]:

@@ -1,30 +1,34 @@
 """Run a learner on a stream, round by round: score a task, and only then learn from it.
 
-All seeds of a run share one compiled program: `prequential` calls it once a round, `rollout`
-puts all rounds into one scan. A learner that computes with NumPy has no program: its seeds run
-one after another, on rows as they come.
+All seeds of a run share one compiled program (`evaluate.seeds`): `prequential` calls it once a
+round, `rollout` puts all rounds into one scan.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fairsaoml.core.keys import init_key, run_keys
-from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State, Task
+from fairsaoml.core.keys import run_keys
+from fairsaoml.core.types import Batch, Key, Learner, Problem, State, Task
 from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.records import RoundResult, finished
-from fairsaoml.evaluate.round import Adapted, Outcome, run_round
-from fairsaoml.evaluate.traced import TracedOnce
+from fairsaoml.evaluate.round import Outcome, run_round
+from fairsaoml.evaluate.seeds import (
+    bucket,
+    first_states,
+    round_of_seeds,
+    seed_of,
+    stacked,
+    with_room,
+)
 from fairsaoml.streams.stream import Stream, checked
 
-__all__ = ["all_rounds", "first_states", "prequential", "rollout", "run_rounds"]
-
-SMALLEST_BUCKET = 64  # rows are padded to powers of two from here on: few programs, little waste
+__all__ = ["all_rounds", "prequential", "rollout", "run_rounds"]
 
 
 def prequential(
@@ -52,62 +56,15 @@ def prequential(
     Raises DataError if a task does not fit the stream's schema.
     """
     state = first_states(learner, seeds) if state is None else state
-    play = (_plain if learner.turn else _compiled)(learner, problem, stream, seeds)
+    run = round_of_seeds(learner, problem, stream, seeds)
     for round, arrived in enumerate(rounds_of(stream, seeds), start=before + 1):
         if round <= after:
             continue
         tasks = [checked(task, stream.schema, round) for task in arrived]
         begun = time.perf_counter()
-        state, outcomes = play(np.int32(round), state, tasks)
+        state, outcomes = run(np.int32(round), state, tasks)
         seconds = (time.perf_counter() - begun) / len(seeds)
         yield finished(round, tasks, outcomes, state, stream.schema, seeds, seconds)
-
-
-Play = Callable[[np.int32, State, Sequence[Task]], tuple[State, list[Outcome]]]
-
-
-def _compiled(learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]) -> Play:
-    """A round of all seeds by one program."""
-    keys = run_keys(seeds)
-    program = compiled(learner, problem, shared=not stream.seeded)
-
-    def play(round: np.int32, state: State, tasks: Sequence[Task]) -> tuple[State, list[Outcome]]:
-        state = with_room(learner, state, int(round))
-        batch = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
-        batch = batch if stream.seeded else _seed(batch, 0)
-        state, outcome = program(keys, round, state, batch)
-        outcome = jax.device_get(outcome)
-        return state, [_seed(outcome, index) for index in range(len(seeds))]
-
-    return play
-
-
-def _plain(learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]) -> Play:
-    """A round of all seeds, one after another."""
-
-    def play(round: np.int32, state: State, tasks: Sequence[Task]) -> tuple[State, list[Outcome]]:
-        batches = [_seed(stacked([task], len(task.y)), 0) for task in tasks]
-        played = [
-            run_round(
-                learner, problem, None, round, _seed(state, index), batches[index % len(batches)]
-            )
-            for index in range(len(seeds))
-        ]
-        return _together([state for state, _ in played]), [outcome for _, outcome in played]
-
-    return play
-
-
-def _seed(tree: Any, index: int) -> Any:
-    """One seed of a tree of arrays with seeds as their first axis."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
-
-
-def _together(trees: Sequence[Any]) -> Any:
-    """Trees of arrays as one, with seeds as their first axis; of one tree nothing is copied."""
-    if len(trees) == 1:
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[None], trees[0])
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 
 def rollout(
@@ -147,7 +104,7 @@ def rollout(
         finished(
             index + 1,
             tasks,
-            [_seed(_seed(outcomes, seed), index) for seed in range(len(seeds))],
+            [seed_of(seed_of(outcomes, seed), index) for seed in range(len(seeds))],
             state,
             stream.schema,
             seeds,
@@ -185,65 +142,7 @@ def run_rounds(
     return jax.lax.scan(one, state, (numbers, batches))
 
 
-@lru_cache(maxsize=4)
-def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
-    """The round's program: seeds are an axis, the round's number is not."""
-    one = partial(run_round, learner, problem)
-    seeds = jax.vmap(one, in_axes=(0, None, 0, None if shared else 0))
-
-    def program(keys: Key, round: Any, state: State, batch: Batch) -> tuple[State, Outcome]:
-        if len(keys) > 1:
-            return seeds(keys, round, state, batch)
-        # A branch on the state stays one: under vmap both sides would be computed.
-        first, only = jax.tree.map(lambda leaf: leaf[0], (state, batch))
-        done = one(keys[0], round, first, batch if shared else only)
-        return jax.tree.map(lambda leaf: leaf[None], done)
-
-    made_of = learner.made_of and f"shared={shared} {learner.made_of}"
-    returned = (Outcome, Adapted, RoundInfo)
-    return TracedOnce(program, made_of, returned, donate=(2,))
-
-
-def first_states(learner: Learner, seeds: Sequence[int]) -> State:
-    """Every seed's state before the first round."""
-    if learner.turn:
-        return _together([learner.init(None) for _ in seeds])
-    return jax.jit(jax.vmap(lambda key: learner.init(init_key(key))))(run_keys(seeds))
-
-
-def with_room(learner: Learner, state: State, round: int) -> State:
-    """Every seed's state with room for a round: an endless stream's state grows outside jit."""
-    return jax.vmap(lambda one: learner.grow(one, round))(state)
-
-
 def rounds_of(stream: Stream, seeds: Sequence[int]) -> Iterable[tuple[Task, ...]]:
     """The tasks of each round, one per seed, or one for all where rows are real."""
     passes = [stream.tasks(seed) for seed in (seeds if stream.seeded else seeds[:1])]
     return zip(*passes, strict=True)
-
-
-def bucket(rows: int) -> int:
-    """The padded size: the next power of two.
-
-    >>> [bucket(rows) for rows in (0, 64, 65, 1000)]
-    [64, 64, 128, 1024]
-    """
-    return max(SMALLEST_BUCKET, 1 << max(rows - 1, 0).bit_length())
-
-
-def stacked(tasks: Sequence[Task], size: int) -> Batch:
-    """Padded tasks, seed axis first; padding has weight 0."""
-
-    def padded(values: np.ndarray) -> Any:
-        return np.pad(values, [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1))
-
-    batches = [
-        Batch(
-            x=padded(task.x),
-            y=padded(task.y),
-            group=padded(task.group),
-            weight=padded(np.ones(len(task.y), np.float32)),
-        )
-        for task in tasks
-    ]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *batches)

@@ -8,8 +8,9 @@ import numpy as np
 from fairsaoml.core.types import Schema, State, Task
 from fairsaoml.evaluate.chances import chances_by_group
 from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.evaluate.labelled import Adapted
 from fairsaoml.evaluate.metrics import count, counts_to_json, figures
-from fairsaoml.evaluate.round import Adapted, Outcome
+from fairsaoml.evaluate.round import Outcome
 
 __all__ = ["RoundResult", "finished"]
 

@@ -7,24 +7,15 @@ task, scored on the rest (D18), for learners that have such a pass.
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Float, Int
 
-from fairsaoml.core.arrays import library, softplus
+from fairsaoml.core.arrays import Array
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, Shown, State
-from fairsaoml.evaluate.labelled import labelled_share
+from fairsaoml.evaluate.labelled import Adapted, after_adapting
+from fairsaoml.evaluate.measures import loss_and_violation
 
-__all__ = ["Adapted", "Outcome", "after_adapting", "loss_and_violation", "run_round", "shown_by"]
-
-
-class Adapted(NamedTuple):
-    """A round's rows after adapting to a few labels of it."""
-
-    margins: Float[Array, "row"]
-    loss: Float[Array, ""]  # of the rows held out, like the violation
-    violation: Float[Array, "constraint"]
-    held_out: Bool[Array, "row"]  # rows that were not adapted to
+__all__ = ["Outcome", "run_round", "shown_by"]
 
 
 class Outcome(NamedTuple):
@@ -75,28 +66,3 @@ def shown_by(learner: Learner, state: State, x: Any, group: Any) -> Shown:
         plain_margins=plain(state, x) if plain else None,
         threshold=explain(state, x, group).threshold if explain else None,
     )
-
-
-def after_adapting(
-    learner: Learner, problem: Problem, key: Key, state: State, batch: Batch
-) -> Adapted:
-    """Adapt to a labelled share of a round's rows and measure on the others."""
-    assert learner.adapt is not None
-    support, held_out = labelled_share(key, batch)
-    adapted = learner.adapt(state, support)
-    margins = learner.margins(adapted, batch.x, batch.group)
-    rest = batch._replace(weight=jnp.where(held_out, batch.weight, 0.0))
-    loss, violation = loss_and_violation(problem, learner.scores(adapted, batch.x), margins, rest)
-    return Adapted(margins=margins, loss=loss, violation=violation, held_out=held_out)
-
-
-def loss_and_violation(
-    problem: Problem, scores: Float[Array, "row"], margins: Float[Array, "row"], batch: Batch
-) -> tuple[Float[Array, ""], Float[Array, "constraint"]]:
-    """Mean logistic loss of deployed scores, and the smooth violations of their margins."""
-    xp = library(scores)
-    rows = batch.weight.sum()
-    losses = softplus(xp.where(batch.y > 0, -scores, scores))
-    loss = (batch.weight * losses).sum() / xp.where(rows > 0, rows, 1.0)
-    violation = [c.violation(margins, batch) for c in problem.constraints]
-    return loss, xp.stack(violation) if violation else xp.zeros(0)

@@ -18,10 +18,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from numpy import ndarray as Array
 
 from fairsaoml.core import fair_rule, row_sample, rule_solver
 from fairsaoml.core import heads as heads_
+from fairsaoml.core.arrays import Array
 from fairsaoml.core.config import LearnerConfig, notions, number, setting, yes_or_no
 from fairsaoml.core.fair_rule import Layout, Rate, Rule
 from fairsaoml.core.fairness import labels_of

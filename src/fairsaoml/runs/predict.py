@@ -10,8 +10,8 @@ import numpy as np
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Explanation, State
 from fairsaoml.evaluate.compilation import compiled_for
-from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.evaluate.round import shown_by
+from fairsaoml.evaluate.seeds import bucket
 from fairsaoml.runs.checkpoint import Checkpoint
 from fairsaoml.runs.saved import load_run, name_service
 from fairsaoml.runs.spec import RunSpec

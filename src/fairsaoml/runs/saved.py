@@ -10,7 +10,7 @@ import jax
 
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import State
-from fairsaoml.evaluate.prequential import first_states
+from fairsaoml.evaluate.seeds import first_states
 from fairsaoml.files import read_json, seal_of, tidy
 from fairsaoml.runs.checkpoint import CURRENT, Checkpoint, load_checkpoint
 from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SEAL, SERVED, SERVICE, SPEC, read_spec

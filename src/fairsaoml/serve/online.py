@@ -30,8 +30,8 @@ from fairsaoml.core.types import (
 )
 from fairsaoml.evaluate.compilation import jit, require_unforked, use_cache
 from fairsaoml.evaluate.flags import WARNINGS
-from fairsaoml.evaluate.prequential import bucket
 from fairsaoml.evaluate.round import shown_by
+from fairsaoml.evaluate.seeds import bucket
 from fairsaoml.evaluate.threads import one_blas_thread
 from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.learners import registry
@@ -375,7 +375,7 @@ class LearnerAttributes:
 
 
 def _batch(task: Task, size: int) -> Batch:
-    """Return a checked task, padded, as `prequential.stacked` does, at a tenth of the cost."""
+    """Return a checked task, padded, as `seeds.stacked` does, at a tenth of the cost."""
     weight = np.ones(len(task.y), np.float32)
     return Batch(*(_padded(one, size) for one in (task.x, task.y, task.group, weight)))
 

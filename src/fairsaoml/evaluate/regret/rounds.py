@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairsaoml.core import prior
 from fairsaoml.core.types import Batch, Problem, Task
-from fairsaoml.evaluate.prequential import bucket, stacked
+from fairsaoml.evaluate.seeds import bucket, stacked
 
 __all__ = ["Floats", "Ints", "Rounds", "base_rates", "deployment", "linear_rounds", "priors"]
 
