@@ -145,16 +145,15 @@ def probabilities(heads: Heads, x: Rows) -> Float[Array, "head row"]:
     return np.concatenate([nothing, *(part.chance for part in parts)], axis=1)
 
 
-def contributions(heads: Heads, x: Rows) -> Rows:
+def contributions(heads: Heads, seen: Seen) -> Rows:
     """Each column's part of the first head's logits, the mean of its experts' by their weights."""
     share = weights(heads)[0]
     theta = share[MEMORIES:] @ heads.rich.theta[0]
-    width = 1 + x.shape[1]
+    width = len(seen.linear)
     theta[:width] += share[:MEMORIES] @ heads.linear.theta[0]
-    linear, rich = _features(heads, x)
-    features = np.concatenate([linear, rich.features(np.arange(len(x)))])
-    parts = (features.T * theta)[:, 1:]
-    return parts[:, : width - 1] + parts[:, width - 1 :] @ feature_maps.owners(heads.map)
+    columns = seen.linear[1:] * theta[1:width, None]
+    rich = seen.rich.features(np.arange(columns.shape[1])) * theta[width:, None]
+    return (columns + feature_maps.owners(heads.map).T @ rich).T
 
 
 def set_map(heads: Heads, x: Rows, weight: PerRow) -> Heads:

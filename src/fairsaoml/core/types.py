@@ -162,6 +162,7 @@ class Explanation(NamedTuple):
     threshold: Float[Array, "row"]  # that this row needs; beyond 0 or 1: decided whatever it is
     moved_by: Float[Array, "row constraint"]  # sums to threshold - plain_threshold
     contribution: Float[Array, "row feature"]  # each feature's part of the logit
+    shown: "Shown | None" = None  # what they are decided with, where it was looked at anyway
 
 
 class Shown(NamedTuple):

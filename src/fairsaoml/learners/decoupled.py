@@ -120,7 +120,8 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
             plain_threshold=rule.threshold,
             threshold=rule.threshold + moved.sum(0),
             moved_by=moved.T,
-            contribution=heads_.contributions(state.heads, x),
+            contribution=heads_.contributions(state.heads, seen.said.seen),
+            shown=shown(rule, seen),
         )
 
     def learn(state: State, seen: Look, batch: Batch) -> State:

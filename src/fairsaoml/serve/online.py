@@ -239,7 +239,7 @@ class OnlineLearner(Saveable):
         scores, margins, *why = self._in_parts(
             self._programs.explained, x, group, MANY_ROWS, _few_or_many
         )
-        return scores, margins, Explanation._make(why) if why else None
+        return scores, margins, Explanation(*why) if why else None
 
     def _in_parts(
         self,
@@ -259,8 +259,9 @@ class OnlineLearner(Saveable):
         for first in range(0, max(len(x), 1), most):
             rows = slice(first, first + most)
             count = len(x[rows])
-            room = size(count)
-            said = program(self._state, _padded(x[rows], room), _padded(group[rows], room))
+            room = count if self._programs.learner.turn else size(count)
+            with one_blas_thread():
+                said = program(self._state, _padded(x[rows], room), _padded(group[rows], room))
             parts.append([np.asarray(one)[:count] if one.ndim else np.asarray(one) for one in said])
         joined = [
             np.concatenate(same) if same[0].ndim else same[0] for same in zip(*parts, strict=True)
@@ -420,8 +421,10 @@ def programs(
         return shown.scores, shown.margins
 
     def explained(state: State, x: Any, group: Any) -> tuple[Any, ...]:
-        why = learner.explain(state, x, group) if learner.explain else ()
-        return (*scores(state, x, group), *why)
+        if learner.explain is None:
+            return scores(state, x, group)
+        *why, shown = learner.explain(state, x, group)
+        return (*(shown[:2] if shown else scores(state, x, group)), *why)
 
     if learner.turn:
         return Programs(learner, init, step, scores, explained)
