@@ -63,7 +63,7 @@ def arithmetic(rows: int, features: int) -> Callable[[], None]:
     some = min(rows, 2 * heads.PER_LABEL)
     sample = row_sample.CAPACITY + row_sample.RARE_CAPACITY
     added = feature_maps.width()
-    directions = made(random, added, features)
+    directions = made(random, feature_maps.RELUS, features)
     lean = made(random, RATES, sample)
     newton = len(rule_solver.STAGES) * rule_solver.NEWTON_STEPS
     linear = 1 + features
@@ -74,7 +74,7 @@ def arithmetic(rows: int, features: int) -> Callable[[], None]:
     matrices = [np.eye(width, dtype=np.float32) for width, _ in maps]
 
     def all_of_it() -> None:
-        for of in columns:  # the rich map
+        for of in columns[:2]:  # the ReLUs of the task and of the sample
             directions @ of[1:]
         half = seen[-1][1][:, : some // 2]
         for _ in range(2):  # curvature, by label
@@ -92,7 +92,7 @@ def arithmetic(rows: int, features: int) -> Callable[[], None]:
                     matrix @ vector
         for _ in range(newton):
             lean @ lean.T
-            for _ in range(len(rule_solver.STEP_SIZES)):
+            for _ in range(2):  # where a step begins, and where it ends
                 lean[:, 0] @ lean
 
     return all_of_it

@@ -268,8 +268,10 @@ def test_a_round_changes_no_state_but_returns_one_and_shows_what_it_decided_with
 def test_a_decision_is_explained_by_its_threshold():
     learner, state = learned([people(t, rows=256) for t in range(6)])
     batch = people(99, rows=256)
-    parts = (learner.explain, learner.margins, learner.scores, learner.plain_margins)
-    said, margins, scores, plain = (part(state, batch.x) for part in parts)
+    said, shown = learner.explain(state, batch.x), learner.show(state, batch.x, None)
+    scores, margins, plain, threshold = shown
+    assert np.allclose(said.threshold, threshold, atol=1e-5)
+    jax.tree.map(np.testing.assert_array_equal, said.shown, shown)
     assert np.allclose(said.probability, 1 / (1 + np.exp(-scores)), atol=1e-5)
     decided = np.asarray(margins) > 0
     clear = np.abs(margins) > 1e-4

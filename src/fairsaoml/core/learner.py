@@ -70,16 +70,17 @@ class PlainMethod(NamedTuple):
     """What makes a learner its own that computes with NumPy and says itself what it decides.
 
     Its scores are calibrated as they are. `turn` is a round: the update, and what was shown of the
-    rows before it.
+    rows before it. A state is never changed, only replaced.
     """
 
     init: Callable[[], Learned]
     show: Callable[[Learned, Rows, Groups], Shown]
     turn: Callable[[Learned, Batch], tuple[Update, Shown]]
-    suspects: Callable[[Learned], Any]  # arrays that are not finite where anything learned is not
     dual: Callable[[Learned], Float[Array, "constraint"]]  # the price of each constraint, >= 0
-    explain: Callable[[Learned, Rows, Groups], Explanation]
-    flags: Callable[[Learned], dict[str, Bool[Array, ""]]]
+    explain: Callable[[Learned, Rows, Groups], Explanation] | None = None
+    flags: Callable[[Learned], dict[str, Bool[Array, ""]]] = lambda learned: {}
+    # What is not finite where anything that was learned is not: all of it, or less to look through.
+    suspects: Callable[[Learned], Any] = lambda learned: learned
 
 
 class Wrapped(NamedTuple):
@@ -133,6 +134,10 @@ def wrap_plain(problem: Problem, config: LearnerConfig, method: PlainMethod) -> 
     def show(state: Wrapped, x: Rows, group: Groups = None) -> Shown:
         return method.show(state.learned, np.asarray(x), group)
 
+    def explain(state: Wrapped, x: Rows, group: Groups = None) -> Explanation:
+        assert method.explain is not None
+        return method.explain(state.learned, np.asarray(x), group)
+
     def turn(
         key: Key, round: Round, old: Wrapped, batch: Batch
     ) -> tuple[Wrapped, RoundInfo, Shown]:
@@ -151,8 +156,7 @@ def wrap_plain(problem: Problem, config: LearnerConfig, method: PlainMethod) -> 
         margins=lambda state, x, group=None: show(state, x, group).margins,
         adapt=None,
         step=lambda *round: turn(*round)[:2],
-        plain_margins=lambda state, x: show(state, x).plain_margins,
-        explain=lambda state, x, group=None: method.explain(state.learned, np.asarray(x), group),
+        explain=method.explain and explain,
         show=show,
         turn=turn,
     )

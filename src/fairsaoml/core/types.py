@@ -182,15 +182,13 @@ class Learner(NamedTuple):
     rows' groups (row, attribute), which only a learner that was asked to be `aware` looks at.
     `adapt` is what a learner that meta-learns makes of a few labels of the present round. `grow`
     runs outside `jit`, before the round: it returns a state with room for one more round, nearly
-    always the same one. A learner that keeps fairness apart from probabilities also has
-    `plain_margins`, what would decide without fairness, and `explain` (arguments as of `margins`).
-    `made_of` names all that these functions depend on apart from the code of this package, where
-    that is known.
+    always the same one. `show` is all that decides rows, in one look; a learner that keeps fairness
+    apart from probabilities has it, and `explain` (arguments as of `margins`). `made_of` names all
+    that these functions depend on apart from the code of this package, where that is known.
 
     The functions of a learner are JAX's, compiled by whoever calls them. Those of a learner with
     `turn` are NumPy's, called as they are, in float32 too; nothing in them is random, and they get
-    None for a key. `show` is all that decides rows. `turn` is a round: a step, and what was shown
-    of its rows before it, in one look at them.
+    None for a key. `turn` is a round: a step, and what was shown of its rows before it.
     """
 
     init: Callable[[Key], State]
@@ -199,7 +197,6 @@ class Learner(NamedTuple):
     adapt: Callable[[State, Batch], State] | None
     step: Callable[[Key, Int[Array, ""], State, Batch], tuple[State, RoundInfo]]
     grow: Callable[[State, int], State] = lambda state, round: state
-    plain_margins: Callable[[State, Float[Array, "row feature"]], Float[Array, "row"]] | None = None
     explain: Callable[..., Explanation] | None = None
     made_of: str | None = None
     show: Callable[[State, Float[Array, "row feature"], Any], Shown] | None = None

@@ -59,10 +59,4 @@ def shown_by(learner: Learner, state: State, x: Any, group: Any) -> Shown:
     """What a state scores and decides rows with."""
     if learner.show:
         return learner.show(state, x, group)
-    plain, explain = learner.plain_margins, learner.explain
-    return Shown(
-        scores=learner.scores(state, x),
-        margins=learner.margins(state, x, group),
-        plain_margins=plain(state, x) if plain else None,
-        threshold=explain(state, x, group).threshold if explain else None,
-    )
+    return Shown(learner.scores(state, x), learner.margins(state, x, group))

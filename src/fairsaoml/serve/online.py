@@ -239,7 +239,7 @@ class OnlineLearner(Saveable):
         scores, margins, *why = self._in_parts(
             self._programs.explained, x, group, MANY_ROWS, _few_or_many
         )
-        return scores, margins, Explanation(*why) if why else None
+        return scores, margins, Explanation._make([*why, None]) if why else None
 
     def _in_parts(
         self,
