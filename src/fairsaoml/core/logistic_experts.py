@@ -136,9 +136,9 @@ def products_of(
     sums = np.empty((KINDS, width, width), np.float32)
     mass = np.empty(KINDS, np.float32)
     for kind, rows in ((1, slice(ones)), (2, slice(ones, None))):
-        own, own_weight = features[:, rows], weight[rows]
-        np.matmul(own * own_weight, own.T, out=sums[kind])
-        mass[kind] = own_weight.sum()
+        own = features[:, rows] * np.sqrt(weight[rows])
+        np.matmul(own, own.T, out=sums[kind])  # a matrix times its own transpose is half the work
+        mass[kind] = weight[rows].sum()
     np.add(sums[1], sums[2], out=sums[0])
     mass[0] = mass[1] + mass[2]
     return Products(sums, mass)
@@ -176,9 +176,12 @@ def solve(
     theta = experts.theta.copy()
     theta[:, :, 0] += base
     chance = sigmoid(lesson.said + base[:, :, None] if base.any() else lesson.said)
-    excess = (chance - lesson.target[:, None]) * lesson.weight[:, None]
+    excess = chance - lesson.target[:, None]
+    excess *= lesson.weight[:, None]
     slope = _sums(excess, lesson.seen, experts.theta.shape[2])
-    bend_of_rows = np.maximum(chance * (1 - chance), SMALLEST_BEND)
+    bend_of_rows = 1 - chance
+    bend_of_rows *= chance
+    np.maximum(bend_of_rows, SMALLEST_BEND, out=bend_of_rows)
     bend = (bend_of_rows @ lesson.weight[:, :, None])[:, :, 0]
     # What a kind's products are worth to an expert: those of the present, and of its past.
     worth_now = bend / np.maximum(present.mass[kind], 1e-9)[:, None]
@@ -189,16 +192,16 @@ def solve(
     borrowed = part * _longer(worth)
     gradient = slope + past.slope + part[:, :, None] * _longer(past.slope) + ridge[:, None] * theta
     away = theta - _longer(theta)
+    mix = _mix(worth, borrowed, worth_now)
     step, moved, moved_now = (np.empty_like(theta) for _ in range(3))
     for head, own in enumerate(kind):
         products, now = experts.products[own], present.sums[own]
-        lent = borrowed[head, :-1, None, None] * products[1:]
-        gradient[head, :-1] += _times(lent, away[head, :-1])
-        matrices = worth[head, :, None, None] * products
-        matrices[:-1] += lent
+        gradient[head, :-1] += borrowed[head, :-1, None] * _times(products[1:], away[head, :-1])
+        everything = np.concatenate([products, now[None]])
+        matrices = (mix[head] @ everything.reshape(len(everything), -1)).reshape(products.shape)
         for memory, matrix in enumerate(matrices):
-            matrix += worth_now[head, memory] * now
-            matrix.ravel()[:: len(matrix) + 1] += ridge[head] + JITTER * matrix.max()
+            diagonal = matrix.ravel()[:: len(matrix) + 1]  # the largest entry is one of these
+            diagonal += ridge[head] + JITTER * diagonal.max()
             step[head, memory] = solution(matrix, gradient[head, memory].copy())
         moved_now[head] = worth_now[head, :, None] * (step[head] @ now)
         moved[head] = worth[head, :, None] * _times(products, step[head]) + moved_now[head]
@@ -216,6 +219,19 @@ def solve(
         theta=theta - by * step,
         ridge=ridge,
     )
+
+
+def _mix(
+    worth: PerExpert, borrowed: PerExpert, worth_now: PerExpert
+) -> Float[Array, "head memory part"]:
+    """How an expert's curvature is made of the products of all memories, and of the present."""
+    heads, memories = worth.shape
+    mix = np.zeros((heads, memories, memories + 1), np.float32)
+    memory = np.arange(memories)
+    mix[:, memory, memory + 1] = borrowed  # the last memory borrows nothing
+    mix[:, memory, memory] = worth
+    mix[:, :, -1] = worth_now
+    return mix
 
 
 def _times(matrices: Float[Array, "of width width"], vectors: Float[Array, "of width"]) -> Array:
