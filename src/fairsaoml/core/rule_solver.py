@@ -37,6 +37,7 @@ STAGES = (6.0, 18.0, SHARPNESS)  # sharpness of the decision, stage by stage
 ROUNDING = (0.3, 0.1, 0.01)  # of |lambda| at zero, stage by stage
 NEWTON_STEPS = 4  # a stage
 STEP_SIZES = (1.0, 0.5, 0.2, 0.05)  # the first of these that helps is taken
+FLAT = 2e-7  # twice a step's gain, of the value: float32 does not show less
 RIDGE, RIDGE_ROWS = 1e-3, 1000.0  # on multipliers; doubled for a group of so many rows
 LARGEST_MULTIPLIER = 30.0
 FEWEST_ROWS = 8.0  # effective rows without which a group is in no constraint
@@ -52,6 +53,8 @@ COSTLY, CHEAP = 0.05, 0.01  # accuracy lost to a further notion: it is left out,
 ALIKE, MOSTLY_ALIKE = 0.95, 0.9  # share of rows with the same decision: left out; if it grew so
 COST_MEMORY = 0.8
 
+ONE = np.ones(1, np.float32)
+
 PerRate = Float[Array, "rate"]
 PerRow = Float[Array, "row"]
 
@@ -60,54 +63,61 @@ class Dual(NamedTuple):
     """The convex dual of the fair rule on weighted rows, its multipliers on one scale."""
 
     row: PerRow  # weights, summing to one
-    accuracy: PerRow  # a
-    lean: Float[Array, "rate row"]  # w
-    centre: Float[Array, "rate row"]  # u
-    width: PerRate  # d
+    terms: Float[Array, "term row"]  # a; -w of every rate; d u of every rate
     ridge: PerRate
 
     def distance(self, multiplier: PerRate, size: PerRate) -> PerRow:
         """a - sum lambda w + sum d |lambda| u."""
-        return self.accuracy - multiplier @ self.lean + (self.width * size) @ self.centre
+        return np.concatenate([ONE, multiplier, size]) @ self.terms
 
-    def value(self, multiplier: PerRate, sharpness: float, rounding: float) -> Float[Array, ""]:
-        """The dual, smoothed: what `minimised` minimises."""
-        distance = self.distance(multiplier, _size(multiplier, rounding)[0])
-        smooth = softplus(sharpness * distance) @ self.row / sharpness
-        return smooth + 0.5 * (multiplier**2 @ self.ridge)
+    def value(
+        self, multiplier: PerRate, sharpness: float, rounding: float
+    ) -> tuple[Float[Array, ""], PerRow]:
+        """The dual, smoothed: what `minimised` minimises; and the sharpened distance of rows."""
+        distance = self.distance(multiplier, _size(multiplier, rounding))
+        distance *= sharpness
+        smooth = softplus(distance) @ self.row / sharpness
+        return smooth + 0.5 * (multiplier**2 @ self.ridge), distance
 
     def minimised(self, multiplier: PerRate, sharpness: float, rounding: float) -> PerRate:
         """Newton steps from a multiplier; none does harm."""
-        value = self.value(multiplier, sharpness, rounding)
+        leans, centres = self.terms[1:].reshape(2, len(multiplier), -1)
+        value, distance = self.value(multiplier, sharpness, rounding)
         for _ in range(NEWTON_STEPS):
-            size, slope, bend = _size(multiplier, rounding)
-            lean = self.centre * (self.width * slope)[:, None]
-            lean -= self.lean
-            chance = sigmoid(sharpness * self.distance(multiplier, size))
+            slope, bend = _size_slope(multiplier, rounding)
+            lean = centres * slope[:, None]
+            lean += leans
+            chance = sigmoid(distance)
             chosen = self.row * chance
             gradient = lean @ chosen + self.ridge * multiplier
             density = chosen * (1 - chance) * sharpness
             curvature = (lean * density) @ lean.T
-            corner = (self.centre @ chosen) * self.width * bend
             diagonal = curvature.ravel()[:: len(curvature) + 1]
-            diagonal += self.ridge + corner
+            diagonal += self.ridge + (centres @ chosen) * bend
             diagonal += 1e-4 * diagonal + 1e-7
-            move = solution(curvature, gradient)
+            move = solution(curvature, gradient.copy())
+            if not gradient @ move > FLAT * value:
+                break  # this is the minimum, as far as float32 can tell
             for part in STEP_SIZES:
                 tried = multiplier - part * move
-                reached = self.value(tried, sharpness, rounding)
+                reached, there = self.value(tried, sharpness, rounding)
                 if reached < value:
-                    multiplier, value = tried, reached
+                    multiplier, value, distance = tried, reached, there
                     break
             else:
-                break  # this is the minimum, as far as float32 can tell
+                break
         return multiplier
 
 
-def _size(multiplier: PerRate, rounding: float) -> tuple[PerRate, PerRate, PerRate]:
-    """|lambda| rounded at zero, and its first two derivatives."""
+def _size(multiplier: PerRate, rounding: float) -> PerRate:
+    """|lambda| rounded at zero."""
+    return np.sqrt(multiplier**2 + rounding**2) - rounding
+
+
+def _size_slope(multiplier: PerRate, rounding: float) -> tuple[PerRate, PerRate]:
+    """The first two derivatives of the rounded size."""
     root = np.sqrt(multiplier**2 + rounding**2)
-    return root - rounding, multiplier / root, rounding**2 / root**3
+    return multiplier / root, rounding**2 / root**3
 
 
 class Measured(NamedTuple):
@@ -226,29 +236,25 @@ def _multipliers(
     ridge = RIDGE * (1 + RIDGE_ROWS / np.maximum(sample.rows, 1.0))
 
     def dual_of(slope: PerRate, on: PerRate) -> Dual:
-        return Dual(
-            row=row,
-            accuracy=accuracy,
-            lean=(on * scale)[:, None] * (lean + slope[:, None] * sample.lifted),
-            centre=(on * scale)[:, None] * sample.modelled_centre,
-            width=width,
-            ridge=ridge,
-        )
+        leans = (-on * scale)[:, None] * (lean + slope[:, None] * sample.lifted)
+        centres = (on * scale * width)[:, None] * sample.modelled_centre
+        return Dual(row, np.concatenate([accuracy[None], leans, centres]), ridge)
 
     def annealed(on: PerRate) -> tuple[PerRate, PerRate, PerRow]:
         """Multipliers of the rates that are on, the slopes they were solved with, distances."""
 
         begin = np.clip(rule.multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
         multiplier, slope = begin * active * on, np.zeros_like(begin)
+        dual = dual_of(slope, on)
         for sharpness, rounding in zip(STAGES, ROUNDING, strict=True):
-            distance = dual_of(slope, on).distance(multiplier, np.abs(multiplier))
+            distance = dual.distance(multiplier, np.abs(multiplier))
             chosen = row * sigmoid(sharpness * distance)
             correction = _correction(layout, sample, chosen)[0] + rule.bias
             slope = _slope(sample, chosen, correction)
-            multiplier = dual_of(slope, on).minimised(multiplier, sharpness, rounding)
+            dual = dual_of(slope, on)
+            multiplier = dual.minimised(multiplier, sharpness, rounding)
         multiplier = np.clip(multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
-        distance = dual_of(slope, on).distance(multiplier, np.abs(multiplier))
-        return multiplier, slope, distance
+        return multiplier, slope, dual.distance(multiplier, np.abs(multiplier))
 
     place = np.array([rate.notion for rate in layout.rates])
     solved = [annealed((place <= last).astype(np.float32)) for last in range(layout.notions)]
