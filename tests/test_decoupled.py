@@ -38,9 +38,8 @@ def test_the_heads_are_the_oracle_s():
         batch = people(round)
         state = heads.set_map(state, batch.x, batch.weight)
         said = heads.look(state, batch.x)
-        linear = said.seen.linear.T.astype(float)
-        added = said.seen.rich.features(np.arange(len(batch.y))).T.astype(float)
-        features = {"linear": linear, "rich": np.concatenate([linear, added], axis=1)}
+        rich = said.features.T.astype(float)
+        features = {"linear": rich[:, :4], "rich": rich}
         target = np.stack([batch.y, batch.group[:, 0].astype(np.float32)])
         weight = np.stack([batch.weight, batch.weight * batch.y])
         state = heads.learn(state, said, batch.y, target, weight, (0, 1))
@@ -97,7 +96,10 @@ def test_the_multipliers_reach_the_dual_s_minimum():
     lean = random.normal(size=(2, 500)) + 0.6 * accuracy
     lean = np.concatenate([lean, -lean])
     problem = (row, accuracy, lean, np.ones((4, 500)), np.full(4, 0.05), np.full(4, 2e-3))
-    objective = rule_solver.Dual(*(part.astype(np.float32) for part in problem))
+    terms = np.concatenate([accuracy[None], -lean, 0.05 * np.ones((4, 500))])
+    objective = rule_solver.Dual(
+        *(part.astype(np.float32) for part in (row, terms, np.full(4, 2e-3)))
+    )
     multiplier = np.zeros(4, np.float32)
     for sharpness, rounding in zip(rule_solver.STAGES, rule_solver.ROUNDING, strict=True):
         multiplier = objective.minimised(multiplier, sharpness, rounding)

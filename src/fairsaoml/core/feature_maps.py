@@ -16,11 +16,10 @@ from fairsaoml.core.unseeded import mixed, nth_rows, uniform
 
 __all__ = [
     "RichMap",
-    "Thresholds",
+    "add_rich",
     "blocks",
     "fit",
     "owners",
-    "thresholds",
     "unfitted",
     "width",
 ]
@@ -85,46 +84,37 @@ def unfitted(features: int) -> RichMap:
     )
 
 
-class Thresholds(NamedTuple):
-    """Rich features of rows before they are centred and scaled: feature = factor * value + shift.
+def add_rich(fitted: RichMap, features: Float[Array, "width row"]) -> None:
+    """Write the rich features of rows below what is there: a constant 1, and clipped columns.
 
-    They are clipped already. Sums of features are made of sums of values, which saves two passes
-    over all rows.
+    They are centred and scaled as the first rows were, and 0 where the map is not set.
     """
-
-    value: Float[Array, "rich row"]
-    factor: Float[Array, "rich"]
-    shift: Float[Array, "rich"]
-
-    def features(self, rows: Int[Array, "some"]) -> Float[Array, "rich some"]:
-        """The features of some of the rows, centred and scaled as the first rows were."""
-        return self.value.take(rows, axis=1) * self.factor[:, None] + self.shift[:, None]
-
-
-def thresholds(fitted: RichMap, columns: Columns) -> Thresholds:
-    """The rich features of clipped rows; all 0 where the map is not set."""
+    hinges, steps, relus = blocks(fitted)
+    linear, rich = np.split(features, [len(features) - (hinges + steps + relus)])
     factor = np.where(fitted.fitted, 1 / fitted.scale, np.float32(0.0))
-    reach = FEATURE_CLIP * fitted.scale
-    value = _raw(fitted, columns, (fitted.mean - reach)[:, None], (fitted.mean + reach)[:, None])
-    return Thresholds(value, factor, -factor * fitted.mean)
+    _raw(fitted, factor, linear, out=rich)
+    rich -= (fitted.mean * factor)[:, None]
+    np.clip(rich, -FEATURE_CLIP, FEATURE_CLIP, out=rich)
 
 
 def _raw(
     fitted: RichMap,
-    columns: Columns,
-    lowest: Float[Array, "rich 1"],
-    highest: Float[Array, "rich 1"],
-) -> Float[Array, "rich row"]:
-    """Every feature is a threshold of a column, or of a direction of a few; clipped."""
-    hinges, steps, relus = blocks(fitted)
+    factor: Float[Array, "rich"],
+    linear: Float[Array, "column row"],
+    out: Float[Array, "rich row"],
+) -> None:
+    """Every feature is a threshold of a column, or of a direction of a few; times its factor."""
+    hinges, steps, _ = blocks(fitted)
     knots = hinges + steps
-    raw = np.empty((knots + relus, columns.shape[1]), np.float32)
-    np.subtract(columns[fitted.hinges.column], fitted.hinges.value[:, None], out=raw[:hinges])
-    raw[hinges:knots] = columns[fitted.steps.column] > fitted.steps.value[:, None]
-    np.matmul(fitted.direction.T, columns, out=raw[knots:])
-    raw[knots:] -= fitted.offset[:, None]
-    np.maximum(raw, np.maximum(lowest, 0.0), out=raw)
-    return np.minimum(raw, highest, out=raw)
+    columns = linear[1:]
+    hinged = columns[fitted.hinges.column]
+    hinged -= fitted.hinges.value[:, None]
+    np.multiply(hinged, factor[:hinges, None], out=out[:hinges])
+    stepped = columns[fitted.steps.column] > fitted.steps.value[:, None]
+    np.multiply(stepped, factor[hinges:knots, None], out=out[hinges:knots])
+    directions = np.vstack([-fitted.offset, fitted.direction]) * factor[knots:]
+    np.matmul(directions.T, linear, out=out[knots:])
+    np.maximum(out, 0.0, out=out)
 
 
 def owners(fitted: RichMap) -> Float[Array, "rich feature"]:
@@ -159,8 +149,9 @@ def fit(empty: RichMap, x: Rows, weight: Float[Array, "row"]) -> RichMap:
         mean=empty.mean,
         scale=empty.scale,
     )
-    unbounded = np.full((len(empty.mean), 1), np.inf, np.float32)
-    raw = _raw(bare, np.ascontiguousarray(x.T), -unbounded, unbounded)
+    linear = np.vstack([np.ones(len(x), np.float32), x.T])
+    raw = np.empty((width(), len(x)), np.float32)
+    _raw(bare, np.ones(width(), np.float32), linear, out=raw)
     return bare._replace(mean=raw.mean(axis=1), scale=raw.std(axis=1) + SMALLEST_SCALE)
 
 

@@ -20,7 +20,6 @@ from fairsaoml.core.logistic_experts import (
     Blocks,
     Experts,
     Lesson,
-    Seen,
     SomeRows,
     new_experts,
 )
@@ -53,10 +52,11 @@ HEDGE_ROWS = 200.0  # at most so many rows' worth of it a round
 HEDGE_MEMORY = 0.9  # of log weights, each full round
 FIXED_SHARE = 0.01
 PER_LABEL = 256  # rows of a task, evenly thinned: curvature and step size need no more
-AT_ONCE = 1024  # rows that are looked at together: what their features need stays in the cache
+AT_ONCE = 512  # rows that are looked at together: what their features need stays in the cache
 
 Rows = Float[Array, "row feature"]
 PerRow = Float[Array, "row"]
+Features = Float[Array, "width row"]  # rows last
 
 
 class Heads(NamedTuple):
@@ -75,8 +75,9 @@ class Said(NamedTuple):
     Features are (1, x), clipped, and what the rich map adds, rows last.
     """
 
-    seen: Seen
+    features: Features
     logits: Float[Array, "head expert row"]
+    by_expert: Float[Array, "head expert row"]  # probabilities
     chance: Float[Array, "head row"]
 
 
@@ -101,26 +102,32 @@ def _blocks(heads: Heads) -> Blocks:
 
 
 def _clipped(x: Rows) -> Rows:
-    clipped = np.clip(x, -feature_maps.CLIP, feature_maps.CLIP)
-    return np.nan_to_num(clipped, copy=False) if np.isnan(clipped.sum()) else clipped
+    most = feature_maps.CLIP
+    if x.min(initial=0.0) >= -most and x.max(initial=0.0) <= most:
+        return x  # as most rows are; NaN is neither
+    return np.nan_to_num(np.clip(x, -most, most), copy=False)
 
 
-def _features(heads: Heads, x: Rows) -> Seen:
-    linear = np.empty((1 + x.shape[1], len(x)), np.float32)
-    linear[0] = 1.0
-    linear[1:] = _clipped(x).T
-    return Seen(linear, feature_maps.thresholds(heads.map, linear[1:]))
+def _features(heads: Heads, x: Rows) -> Features:
+    features = np.empty((heads.rich.theta.shape[2], len(x)), np.float32)
+    features[0] = 1.0
+    features[1 : 1 + x.shape[1]] = _clipped(x).T
+    feature_maps.add_rich(heads.map, features)
+    return features
 
 
-def _logits(heads: Heads, seen: Seen) -> Float[Array, "head expert row"]:
-    count, width = len(heads.log_weights), len(seen.linear)
-    theta = np.concatenate([heads.linear.theta, heads.rich.theta[:, :, :width]], axis=1)
-    by_added = heads.rich.theta[:, :, width:]
-    theta[:, MEMORIES:, 0] += by_added @ seen.rich.shift
-    logits = (theta.reshape(-1, width) @ seen.linear).reshape(count, len(MEMORY_OF), -1)
-    scaled = (by_added * seen.rich.factor).reshape(-1, len(seen.rich.value))
-    logits[:, MEMORIES:] += (scaled @ seen.rich.value).reshape(count, len(RICH_MEMORIES), -1)
+def _logits(heads: Heads, features: Features) -> Float[Array, "head expert row"]:
+    logits = np.concatenate(
+        [_products(experts.theta, features) for experts in (heads.linear, heads.rich)], axis=1
+    )
     return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT, out=logits)
+
+
+def _products(theta: Float[Array, "head memory width"], features: Features) -> Array:
+    """theta . features of every expert and row, for as many features as an expert sees."""
+    heads, memories, width = theta.shape
+    said = theta.reshape(heads * memories, width) @ features[:width]
+    return said.reshape(heads, memories, -1)
 
 
 def weights(heads: Heads) -> Float[Array, "head expert"]:
@@ -132,10 +139,11 @@ def weights(heads: Heads) -> Float[Array, "head expert"]:
 
 def look(heads: Heads, x: Rows) -> Said:
     """What is said of rows, with all that it is made of."""
-    seen = _features(heads, x)
-    logits = _logits(heads, seen)
-    chance = (weights(heads)[:, None] @ sigmoid(logits))[:, 0]
-    return Said(seen=seen, logits=logits, chance=chance)
+    features = _features(heads, x)
+    logits = _logits(heads, features)
+    by_expert = sigmoid(logits)
+    chance = (weights(heads)[:, None] @ by_expert)[:, 0]
+    return Said(features=features, logits=logits, by_expert=by_expert, chance=chance)
 
 
 def probabilities(heads: Heads, x: Rows) -> Float[Array, "head row"]:
@@ -145,15 +153,14 @@ def probabilities(heads: Heads, x: Rows) -> Float[Array, "head row"]:
     return np.concatenate([nothing, *(part.chance for part in parts)], axis=1)
 
 
-def contributions(heads: Heads, seen: Seen) -> Rows:
+def contributions(heads: Heads, features: Features) -> Rows:
     """Each column's part of the first head's logits, the mean of its experts' by their weights."""
     share = weights(heads)[0]
     theta = share[MEMORIES:] @ heads.rich.theta[0]
-    width = len(seen.linear)
+    width = heads.linear.theta.shape[2]
     theta[:width] += share[:MEMORIES] @ heads.linear.theta[0]
-    columns = seen.linear[1:] * theta[1:width, None]
-    rich = seen.rich.features(np.arange(columns.shape[1])) * theta[width:, None]
-    return (columns + feature_maps.owners(heads.map).T @ rich).T
+    parts = features * theta[:, None]
+    return (parts[1:width] + feature_maps.owners(heads.map).T @ parts[width:]).T
 
 
 def set_map(heads: Heads, x: Rows, weight: PerRow) -> Heads:
@@ -177,12 +184,11 @@ def learn(
     and 2 for labels 1 and 0. `said` is what these heads say of the rows (`look`).
     """
     part = np.minimum(weight[0].sum() / FULL_ROUND, np.float32(1.0))
-    seen, logits, _ = said
-    heads = heads._replace(log_weights=_credited(heads, logits, target, weight, part))
+    heads = heads._replace(log_weights=_credited(heads, said.logits, target, weight, part))
     share = weights(heads)
     keeps = KEEPS**part
     place, stands_for, ones = _thinned(y, weight[0])
-    some = np.concatenate([seen.linear.take(place, axis=1), seen.rich.features(place)])
+    some = said.features.take(place, axis=1)
     some_target = target[:, place]
     some_weight = np.where(weight[:, place] > 0, stands_for, np.float32(0.0))
     products = logistic_experts.products_of(some, stands_for, ones)
@@ -190,7 +196,8 @@ def learn(
     def solved(experts: Experts, places: slice, blocks: Blocks) -> Experts:
         width = experts.theta.shape[2]
         rows = SomeRows(some[:width], some_target, some_weight)
-        lesson = Lesson(seen, logits[:, places], target, weight, rows)
+        by_expert = said.logits[:, places], said.by_expert[:, places]
+        lesson = Lesson(said.features[:width], *by_expert, target, weight, rows)
         kept = keeps[MEMORY_OF[places]]
         present = products.first(width)
         return logistic_experts.solve(
@@ -229,11 +236,10 @@ def _credited(
     part: Float[Array, ""],
 ) -> Float[Array, "head expert"]:
     """Log weights after the log loss of fresh rows; a head that has learned nothing has no say."""
-    loss = softplus(logits)
-    loss -= target[:, None] * logits
     rows = weight.sum(1)
+    loss = softplus(logits) @ weight[:, :, None] - logits @ (weight * target)[:, :, None]
     scale = np.minimum(1.0, HEDGE_ROWS / np.maximum(rows, 1.0))
-    summed = (loss @ weight[:, :, None])[:, :, 0] * scale[:, None]
+    summed = loss[:, :, 0] * scale[:, None]
     moved = HEDGE_MEMORY**part * np.log(weights(heads)) - HEDGE_RATE * summed
     moved = moved - moved.max(1, keepdims=True)
     learned = (rows > 0) & (heads.linear.rows[:, -1] > 0)

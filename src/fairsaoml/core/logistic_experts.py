@@ -19,7 +19,6 @@ from jaxtyping import Float
 from scipy.linalg.lapack import sposv
 
 from fairsaoml.core.arrays import Array, sigmoid, softplus
-from fairsaoml.core.feature_maps import Thresholds
 
 __all__ = [
     "LARGEST_LOGIT",
@@ -27,7 +26,6 @@ __all__ = [
     "Experts",
     "Lesson",
     "Products",
-    "Seen",
     "SomeRows",
     "new_experts",
     "products_of",
@@ -53,13 +51,6 @@ Vectors = Float[Array, "head memory width"]
 PerRow = Float[Array, "head memory row"]
 
 
-class Seen(NamedTuple):
-    """The features of rows: (1, x), and what the rich map adds."""
-
-    linear: Float[Array, "column row"]
-    rich: Thresholds
-
-
 class Experts(NamedTuple):
     """Logistic regressions on one feature map, for every head and memory."""
 
@@ -75,8 +66,9 @@ class Experts(NamedTuple):
 class Lesson(NamedTuple):
     """A task's rows as one map shows them, and what each head should have said of them."""
 
-    seen: Seen
-    said: PerRow  # by the experts
+    features: Float[Array, "width row"]
+    said: PerRow  # by the experts: logits
+    chance: PerRow  # and probabilities
     target: Float[Array, "head row"]
     weight: Float[Array, "head row"]
     some: "SomeRows"
@@ -175,10 +167,10 @@ def solve(
     base = np.where(experts.rows > 0, np.float32(0.0), np.log(rate) - np.log1p(-rate))
     theta = experts.theta.copy()
     theta[:, :, 0] += base
-    chance = sigmoid(lesson.said + base[:, :, None] if base.any() else lesson.said)
+    chance = sigmoid(lesson.said + base[:, :, None]) if base.any() else lesson.chance
     excess = chance - lesson.target[:, None]
     excess *= lesson.weight[:, None]
-    slope = _sums(excess, lesson.seen, experts.theta.shape[2])
+    slope = (excess.reshape(-1, excess.shape[2]) @ lesson.features.T).reshape(theta.shape)
     bend_of_rows = 1 - chance
     bend_of_rows *= chance
     np.maximum(bend_of_rows, SMALLEST_BEND, out=bend_of_rows)
@@ -239,19 +231,6 @@ def _times(matrices: Float[Array, "of width width"], vectors: Float[Array, "of w
     return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
-def _sums(values: PerRow, seen: Seen, width: int) -> Vectors:
-    """Sums over rows of values times the first features, for every expert."""
-    heads, memories, rows = values.shape
-    flat = values.reshape(heads * memories, rows)
-    sums = np.empty((heads * memories, width), np.float32)
-    columns = len(seen.linear)
-    np.matmul(flat, seen.linear.T, out=sums[:, :columns])
-    if width > columns:
-        value, factor, shift = seen.rich
-        sums[:, columns:] = factor * (flat @ value.T) + shift * sums[:, :1]
-    return sums.reshape(heads, memories, width)
-
-
 def _kept(keeps: Float[Array, "memory"], rows: Array, count: Array) -> Array:
     """What is kept of the past: all where there is nothing new, less where it gets too long."""
     kept = np.where(count > 0, keeps, np.float32(1.0))
@@ -277,11 +256,9 @@ def _step_size(
     weight = some.weight[:, :, None]
     # loss(size) = softplus(said - size moves) - target (said - size moves): the rest is linear.
     linear = slope - ((sigmoid(said) * moves) @ weight)[:, :, 0]
-    values = np.empty((len(STEP_SIZES), heads, memories), np.float32)
-    for place, size in enumerate(STEP_SIZES):
-        curved = (softplus(said - size * moves) @ weight)[:, :, 0]
-        values[place] = curved - size * linear + 0.5 * size**2 * bend
-    return STEP_SIZES[np.argmin(values, axis=0)]
+    size = STEP_SIZES[:, None, None]
+    curved = (softplus(said - size[..., None] * moves) @ weight)[..., 0]
+    return STEP_SIZES[np.argmin(curved - size * linear + 0.5 * size**2 * bend, axis=0)]
 
 
 def _ridge(

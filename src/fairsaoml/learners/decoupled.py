@@ -120,7 +120,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
             plain_threshold=rule.threshold,
             threshold=rule.threshold + moved.sum(0),
             moved_by=moved.T,
-            contribution=heads_.contributions(state.heads, seen.said.seen),
+            contribution=heads_.contributions(state.heads, seen.said.features),
             shown=shown(rule, seen),
         )
 
