@@ -19,6 +19,7 @@ import pandas as pd
 
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.estimators import river, sklearn
+from fairsaoml.evaluate.compilation import compiled_for
 from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner
@@ -47,8 +48,8 @@ def players(name: str) -> dict[str, Callable[[Any, Any, Any], Callable[[], Any]]
     settings = {"horizon": HORIZON} if "horizon" in known else {}
     learner = registry.build(name, registry.configure(name, settings), SCHEMA)
     key = jax.random.key(0)
-    held = {"state": jax.jit(learner.init)(key), "round": 0}
-    step = jax.jit(learner.step)
+    held = {"state": compiled_for(learner, learner.init)(key), "round": 0}
+    step = compiled_for(learner, learner.step)
 
     def bare(x: Any, y: Any, sex: Any) -> Callable[[], Any]:
         task = Task(x.astype(np.float32), y.astype(np.float32), codes(sex))

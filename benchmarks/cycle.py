@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.rows import Rows
 from fairsaoml.core.config import LearnerConfig
+from fairsaoml.evaluate.compilation import compiled_for
 from fairsaoml.evaluate.seeds import bucket, stacked
 from fairsaoml.learners import registry
 
@@ -27,15 +28,17 @@ def cycle_of(name: str, config: LearnerConfig, rows: Rows, last: int) -> Callabl
         for task in rows.tasks[:CYCLE]
     ]
 
-    @jax.jit
-    def step(round: Any, state: Any, batch: Any) -> Any:
-        return learner.step(jax.random.fold_in(jax.random.key(0), round), round, state, batch)[0]
+    def learn(round: Any, state: Any, batch: Any) -> Any:
+        key = None if learner.turn else jax.random.fold_in(jax.random.key(0), round)
+        return learner.step(key, round, state, batch)[0]
+
+    step = compiled_for(learner, learn)
 
     def play(state: Any, first: int) -> Any:
         for round, batch in enumerate(batches, start=first):
             state = step(np.int32(round), state, batch)
         return jax.block_until_ready(state)
 
-    begun = learner.grow(jax.jit(learner.init)(jax.random.key(0)), last)
+    begun = learner.grow(compiled_for(learner, learner.init)(jax.random.key(0)), last)
     begun = play(begun, last - 2 * CYCLE + 1)
     return lambda: play(begun, last - CYCLE + 1)

@@ -37,13 +37,16 @@ def of_learner(learner: str, rounds: int) -> list[Measured]:
     """Resident memory, and bytes of state per level."""
     early, late = answer_of("memory", learner, str(rounds))
     after = f"after {rounds:,} rounds against after {EARLY}"
+    memory = Measured(
+        f"{learner}: resident memory {after}",
+        late["resident"] / early["resident"],
+        at_most(1.05),
+        f"{late['resident'] / MEGA:.0f} MB against {early['resident'] / MEGA:.0f} MB",
+    )
+    if not early["per_level"]:  # its state has no levels that could grow
+        return [memory]
     return [
-        Measured(
-            f"{learner}: resident memory {after}",
-            late["resident"] / early["resident"],
-            at_most(1.05),
-            f"{late['resident'] / MEGA:.0f} MB against {early['resident'] / MEGA:.0f} MB",
-        ),
+        memory,
         Measured(
             f"{learner}: bytes of state per level {after}",
             late["per_level"] / early["per_level"],
