@@ -267,6 +267,16 @@ def test_a_round_changes_no_state_but_returns_one_and_shows_what_it_decided_with
         jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
+def test_a_task_without_rows_teaches_nothing_first_or_later():
+    """Rows are not padded: none is none."""
+    nothing = Batch(*(leaf[:0] for leaf in people(0)))
+    learner, state = learned([nothing])
+    assert learner.show(state, nothing.x, None).margins.shape == (0,)
+    batches = [people(t, rows=64) for t in range(3)]
+    (_, with_gaps), (_, without) = learned([nothing, *batches, nothing]), learned(batches)
+    jax.tree.map(np.testing.assert_array_equal, with_gaps.learned, without.learned)
+
+
 def test_a_decision_is_explained_by_its_threshold():
     learner, state = learned([people(t, rows=256) for t in range(6)])
     batch = people(99, rows=256)

@@ -123,11 +123,11 @@ def _logits(heads: Heads, features: Features) -> Float[Array, "head expert row"]
     return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT, out=logits)
 
 
-def _products(theta: Float[Array, "head memory width"], features: Features) -> Array:
+def _products(theta: Float[Array, "head memory seen"], features: Features) -> Array:
     """theta . features of every expert and row, for as many features as an expert sees."""
     heads, memories, width = theta.shape
     said = theta.reshape(heads * memories, width) @ features[:width]
-    return said.reshape(heads, memories, -1)
+    return said.reshape(heads, memories, features.shape[1])
 
 
 def weights(heads: Heads) -> Float[Array, "head expert"]:

@@ -170,7 +170,7 @@ def solve(
     chance = sigmoid(lesson.said + base[:, :, None]) if base.any() else lesson.chance
     excess = chance - lesson.target[:, None]
     excess *= lesson.weight[:, None]
-    slope = (excess.reshape(-1, excess.shape[2]) @ lesson.features.T).reshape(theta.shape)
+    slope = (excess.reshape(kept.size, excess.shape[2]) @ lesson.features.T).reshape(theta.shape)
     bend_of_rows = 1 - chance
     bend_of_rows *= chance
     np.maximum(bend_of_rows, SMALLEST_BEND, out=bend_of_rows)
@@ -252,7 +252,7 @@ def _step_size(
     """The best of STEP_SIZES: the loss of some rows, with the slope of all and the past's bend."""
     heads, memories, width = theta.shape
     both = np.concatenate([theta, step]).reshape(-1, width) @ some.features
-    said, moves = both.reshape(2, heads, memories, -1)
+    said, moves = both.reshape(2, heads, memories, some.features.shape[1])
     weight = some.weight[:, :, None]
     # loss(size) = softplus(said - size moves) - target (said - size moves): the rest is linear.
     linear = slope - ((sigmoid(said) * moves) @ weight)[:, :, 0]

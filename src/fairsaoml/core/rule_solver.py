@@ -81,7 +81,7 @@ class Dual(NamedTuple):
 
     def minimised(self, multiplier: PerRate, sharpness: float, rounding: float) -> PerRate:
         """Newton steps from a multiplier; none does harm."""
-        leans, centres = self.terms[1:].reshape(2, len(multiplier), -1)
+        leans, centres = self.terms[1:].reshape(2, len(multiplier), len(self.row))
         value, distance = self.value(multiplier, sharpness, rounding)
         for _ in range(NEWTON_STEPS):
             slope, bend = _size_slope(multiplier, rounding)
