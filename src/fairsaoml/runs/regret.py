@@ -8,6 +8,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.regret import regret as regrets
+from fairsaoml.learners import registry
 from fairsaoml.runs.folder import ROUNDS, read_spec
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
@@ -74,6 +75,8 @@ def run_regret(
             "were learned later are not kept; measure violations alone"
         )
     setup = Setup.of(spec, stream, content["learner"]["config"])
+    kind = registry.entry(spec.learner).config
+    settings = {name: getattr(kind, name) for name in kind.retired} | setup.config
 
     def tasks(seed: int) -> list[Task]:
         return [checked(task, stream.schema, at) for at, task in enumerate(stream.tasks(seed), 1)]
@@ -82,7 +85,7 @@ def run_regret(
         series,
         tasks,
         setup.problem,
-        setup.config,
+        settings,
         seeds=spec.seeds,
         windows=lengths,
         shared=not stream.seeded,
