@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from fairsaoml.core import fair_rule, feature_maps, heads, row_sample, rule_solver
-from fairsaoml.core.types import Attribute, Batch, Schema
+from fairsaoml.core.types import Attribute, Batch, Schema, Task
 from fairsaoml.learners import registry
+from fairsaoml.serve.online import OnlineLearner
 from oracles import decoupled as oracle
 
 SCHEMA = Schema(("merit", "proxy", "noise"), (Attribute("group", ("one", "other")),))
@@ -265,6 +266,38 @@ def test_a_round_changes_no_state_but_returns_one_and_shows_what_it_decided_with
     first, again = (learner.turn(None, np.int32(4), state, batches[3]) for _ in range(2))
     for one, other in ((kept, state), (first, again), (shown, first[2])):
         jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def test_rows_decided_before_they_are_learned_from_are_learned_the_same():
+    """The latest look is kept: it may not be used for other rows, or after learning."""
+    told, asked = (OnlineLearner(SCHEMA, "fairsaoml-decoupled") for _ in range(2))
+    for round in range(1, 4):
+        batch = people(round)
+        task = Task(batch.x, batch.y, batch.group)
+        told.learn(task)
+        x = batch.x.copy()
+        before = asked.margins(x)
+        x += 1.0
+        assert not np.array_equal(asked.margins(x), before) or round == 1
+        x -= 1.0
+        asked.margins(batch.x)
+        asked.learn(task)
+        assert np.array_equal(asked.margins(batch.x), told.margins(batch.x))
+
+
+def test_rows_known_from_the_round_before_are_said_to_be_what_new_ones_are():
+    state = heads.new_heads(3, 1)
+    known = heads.KnownRows()
+    sample = people(0, rows=heads.AT_ONCE + 100).x
+    for round in range(1, 4):
+        batch = people(round)
+        state = heads.set_map(state, batch.x, batch.weight)
+        said = heads.look(state, batch.x)
+        target, weight = batch.y[None], batch.weight[None]
+        state = heads.learn(state, said, batch.y, target, weight, (0,))
+        sample = np.concatenate([sample[:-50], batch.x[:50]])  # the first block stays
+        fresh = heads.look(state, sample).chance
+        assert np.allclose(known.probabilities(state, sample), fresh, atol=1e-6)
 
 
 def test_a_task_without_rows_teaches_nothing_first_or_later():

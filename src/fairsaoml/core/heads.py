@@ -27,6 +27,7 @@ from fairsaoml.core.unseeded import nth_rows
 
 __all__ = [
     "Heads",
+    "KnownRows",
     "Said",
     "contributions",
     "kept",
@@ -34,7 +35,6 @@ __all__ = [
     "look",
     "memory_weights",
     "new_heads",
-    "probabilities",
     "recency",
     "set_map",
     "weights",
@@ -139,18 +139,40 @@ def weights(heads: Heads) -> Float[Array, "head expert"]:
 
 def look(heads: Heads, x: Rows) -> Said:
     """What is said of rows, with all that it is made of."""
-    features = _features(heads, x)
+    return _said(heads, weights(heads), _features(heads, x))
+
+
+def _said(heads: Heads, share: Float[Array, "head expert"], features: Features) -> Said:
     logits = _logits(heads, features)
     by_expert = sigmoid(logits)
-    chance = (weights(heads)[:, None] @ by_expert)[:, 0]
+    chance = (share[:, None] @ by_expert)[:, 0]
     return Said(features=features, logits=logits, by_expert=by_expert, chance=chance)
 
 
-def probabilities(heads: Heads, x: Rows) -> Float[Array, "head row"]:
-    """What each head says of rows."""
-    parts = (look(heads, x[first : first + AT_ONCE]) for first in range(0, len(x), AT_ONCE))
-    nothing = np.zeros((len(heads.log_weights), 0), np.float32)
-    return np.concatenate([nothing, *(part.chance for part in parts)], axis=1)
+class KnownRows:
+    """Rows that are asked about round after round, in blocks that change little between rounds.
+
+    The features of a block stay as they are while its rows do. Only this memory is shared between
+    calls: a block is replaced as a whole, and rows that are not known are looked at anew.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, tuple[RichMap, Rows, Features]] = {}
+
+    def probabilities(self, heads: Heads, x: Rows) -> Float[Array, "head row"]:
+        """What each head says of rows."""
+        share = weights(heads)
+        chance = np.empty((len(share), len(x)), np.float32)
+        for first in range(0, len(x), AT_ONCE):
+            block = slice(first, first + AT_ONCE)
+            chance[:, block] = _said(heads, share, self._features(heads, first, x[block])).chance
+        return chance
+
+    def _features(self, heads: Heads, first: int, x: Rows) -> Features:
+        known = self._blocks.get(first)
+        if known is None or known[0] is not heads.map or not np.array_equal(known[1], x):
+            known = self._blocks[first] = heads.map, x, _features(heads, x)
+        return known[2]
 
 
 def contributions(heads: Heads, features: Features) -> Rows:

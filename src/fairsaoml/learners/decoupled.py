@@ -13,6 +13,7 @@ A round:
     solve      multipliers, on past rows weighted by how much they are still the present
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -80,12 +81,32 @@ class Look(NamedTuple):
     lot: PerRow
 
 
+class Latest:
+    """The latest look is kept: rows that are decided and then learned from are looked at once."""
+
+    def __init__(self, look: Callable[[Heads, Rows, Groups], Look]) -> None:
+        self._look = look
+        self._kept: tuple[Heads, Rows, Array, Look] | None = None
+
+    def __call__(self, heads: Heads, x: Rows, group: Groups) -> Look:
+        """The look at rows; their owner may write over them later."""
+        codes = np.zeros(0, np.int32) if group is None else group
+        if self._kept is not None:
+            learned, rows, known, look = self._kept
+            if learned is heads and np.array_equal(rows, x) and np.array_equal(known, codes):
+                return look
+        look = self._look(heads, x, group)
+        self._kept = heads, x.copy(), codes.copy(), look
+        return look
+
+
 def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     """The learner `fairsaoml-decoupled`."""
     levels = [len(attribute.levels) for attribute in problem.schema.attributes]
     layout = fair_rule.layout_of(labels_of(config.constraints), levels)
     features = len(problem.schema.features)
     kinds = (0, *(2 - head.label for head in group_heads(levels)))
+    sampled = heads_.KnownRows()
 
     def init() -> State:
         return State(
@@ -94,10 +115,14 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
             sample=row_sample.empty(features, levels),
         )
 
-    def look(heads: Heads, x: Rows, group: Groups) -> Look:
+    def look_anew(heads: Heads, x: Rows, group: Groups) -> Look:
         said = heads_.look(heads, x)
-        given = chances(layout, levels, said.chance, group if config.aware else None)
-        return Look(said, *given, fair_rule.lots(x))
+        return Look(said, *chances(layout, levels, said.chance, group), fair_rule.lots(x))
+
+    latest = Latest(look_anew)
+
+    def look(heads: Heads, x: Rows, group: Groups) -> Look:
+        return latest(heads, x, group if config.aware else None)
 
     def shown(rule: Rule, seen: Look) -> Shown:
         added = fair_rule.added_by_rate(rule, *seen[1:]).sum(0)
@@ -129,7 +154,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         heads = heads_.learn(state.heads, seen.said, batch.y, target, weight, kinds)
         sample = row_sample.add(state.sample, batch, state.heads.clock)
         past = row_sample.rows(sample)
-        said = heads_.probabilities(heads, past.x)
+        said = sampled.probabilities(heads, past.x)
         chance, joint = chances(layout, levels, said, past.group if config.aware else None)
         rule = rule_solver.solve(
             layout,
