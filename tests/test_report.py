@@ -312,6 +312,15 @@ def test_a_run_is_judged_by_what_it_was_asked_for(tmp_path: Path) -> None:
     assert "Demographic parity by group for information 0.70" in page.text
 
 
+def test_a_run_of_one_round_says_that_it_cannot_be_judged(tmp_path: Path) -> None:
+    _, page = page_of([fake_run(tmp_path / "run", domains=(("", 1),))], tmp_path)
+    assert page.text.startswith("Not enough rows to tell by group")
+    assert (
+        "the only round was decided before anything was learned, so it is not judged" in page.text
+    )
+    assert "cut the table into more tasks" in page.text
+
+
 def test_dates_stand_on_the_axis_and_in_the_words(tmp_path: Path) -> None:
     def date(lines: list) -> None:
         for line in lines:

@@ -148,6 +148,24 @@ def test_windows_reach_back_only_as_far_as_the_rows_need() -> None:
     assert of(judge(thin, EO))["windows"] > 1
 
 
+def test_what_was_decided_before_anything_was_learned_is_never_judged() -> None:
+    """Round 1 treats all alike, and no round after it does; or there is none after it."""
+    alike = {"f": counts(4000, 0.5), "m": counts(4000, 0.5)}
+    unlike = {"f": counts(4000, 0.2), "m": counts(4000, 0.5)}
+    entry = of(judge([*rounds(alike, number=1), *rounds(unlike, number=4, start=2)], EO))
+    assert (entry["rounds"], entry["since"], entry["answer"]) == ([2, 5], 2, "not fair")
+    assert entry["ratio"] == pytest.approx(0.4)
+    for asked in (EO, Asked()):
+        verdict = judge(rounds(alike, number=1, seeds=2), asked)
+        assert (verdict["answer"], verdict["sentence"]) == (
+            "too few",
+            "Not enough rows to tell by sex",
+        )
+        said = verdict["attributes"]["sex"]["sentence"]
+        assert "the only round was decided before anything was learned" in said
+        assert (of(verdict)["ratio"], of(verdict)["rounds"]) == (None, [])
+
+
 def test_who_is_worse_off_follows_what_is_good_for_the_person_and_no_figure_does() -> None:
     lines = rounds({"f": counts(2000, 0.3), "m": counts(2000, 0.5)})
     good, bad = judge(lines, EO), judge(lines, EO._replace(favourable=False))

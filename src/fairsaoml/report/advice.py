@@ -80,6 +80,11 @@ def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
 
 def _by_answer(run: Run) -> list[str]:
     said = []
+    if run.rounds[-1] == 1 and run.verdict["attributes"]:
+        return [
+            "One round cannot be judged, for its rows were decided before anything was learned: "
+            "give it the next rows, or cut the table into more tasks, such as --tasks 20."
+        ]
     for attribute, entry in run.verdict["attributes"].items():
         for key in run.asked.judged:
             notion = entry["notions"][key]
