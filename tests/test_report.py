@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fairsaoml.cli.tables import print_summary
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
@@ -494,6 +495,34 @@ def test_a_run_that_cannot_be_judged_is_called_so(tmp_path: Path) -> None:
     assert "It says no to nearly everyone (0.0 % positive)" in page.text
     assert "? Not enough rows to tell undefined" in page.text
     assert len(paths(progress_of(text), "line hue-0")) == 1  # accuracy alone has a line
+
+
+@pytest.mark.parametrize("decision", ["accuracy", "balanced"])
+def test_decisions_that_are_all_alike_at_the_end_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], decision: str
+) -> None:
+    """Over the whole run half of them are positive, and in the rounds that are judged all are."""
+
+    def accept_everyone(lines: list) -> None:
+        for line in lines:
+            if line["round"] > 80:
+                for counts in line["counts"]["group"].values():
+                    counts.update(
+                        predicted_positive=counts["rows"],
+                        true_positive=counts["y1_rows"],
+                        false_positive=counts["y0_rows"],
+                    )
+                line.update(figures_of(line["counts"]["group"]))
+
+    asked = {"constraints": "eo", "decision": decision}
+    folder = change(fake_run(tmp_path / "run", asked=asked), accept_everyone)
+    _, page = page_of([folder], tmp_path)
+    said = page.text[page.text.index("What to do next") :]
+    assert "In rounds 81 to 90 it says yes to nearly everyone (100.0 % positive)" in said
+    assert ("--decision balanced puts" in said) == (decision == "accuracy")
+    print_summary(json.loads((folder / "summary.json").read_text()))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "100.0% of the decisions in rounds 81 to 90 are positive" in told
 
 
 def test_what_can_be_reached_is_drawn_in_every_domain_that_knows_it(
