@@ -148,6 +148,14 @@ def test_windows_reach_back_only_as_far_as_the_rows_need() -> None:
     assert of(judge(thin, EO))["windows"] > 1
 
 
+def test_the_sentence_says_which_rounds_it_is_about() -> None:
+    groups = {"f": counts(2000, 0.5), "m": counts(2000, 0.5)}
+    said = judge(rounds(groups, number=34), EO)["attributes"]["sex"]["sentence"]
+    assert said == (
+        "Fair by sex: equalized odds is 1.00 (0.97 to 1.00) in rounds 25 to 34; 0.90 was asked for."
+    )
+
+
 def test_what_was_decided_before_anything_was_learned_is_never_judged() -> None:
     """Round 1 treats all alike, and no round after it does; or there is none after it."""
     alike = {"f": counts(4000, 0.5), "m": counts(4000, 0.5)}

@@ -332,7 +332,7 @@ def _headline(answers: Mapping[str, str]) -> str:
 def _sentence(
     attribute: str, answer: str, notions: Mapping[str, Mapping[str, Any]], asked: Asked
 ) -> str:
-    """One attribute's verdict in a sentence, each notion with its ratio and interval."""
+    """One attribute's verdict in a sentence: each notion's ratio, its interval, of which rounds."""
     said = []
     for key, entry in notions.items():
         name = NOTIONS[key].name
@@ -340,9 +340,11 @@ def _sentence(
             said.append(f"{name} is undefined, for want of rows")
             continue
         value = ratio_words(entry["ratio"], asked.ratio)
+        first, last = entry["rounds"]
         near = entry["answer"] == "fair" and entry["ratio"] < asked.ratio
         said.append(
             f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})"
+            f" in rounds {first} to {last}"
             + (", at what was asked within its error" if near else "")
         )
     by_rule = asked.ratio == RULE
