@@ -91,8 +91,11 @@ def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     Console().print(table)
 
 
-def print_comparison(comparison: dict[str, Any]) -> None:
-    """Print one table with a row for each learner, and which of them to take."""
+def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:
+    """Print one table with a row for each learner, and which of them to take.
+
+    `elsewhere` says which learners are not in it, and how to see them.
+    """
     learners = comparison["learners"]
     changes = "after_changes" in learners[0]
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -125,7 +128,8 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         "intervals, is in comparison.json.",
         style="dim",
     )
-    say(recommendation(learners))
+    words = recommendation(learners)
+    say(f"Of these, {words[0].lower()}{words[1:]} {elsewhere}" if elsewhere else words)
 
 
 def recommendation(learners: Sequence[dict[str, Any]]) -> str:
