@@ -80,6 +80,11 @@ def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
 
 def _by_answer(run: Run) -> list[str]:
     said = []
+    if run.rounds[-1] == 1 and run.verdict["attributes"]:
+        return [
+            "One round cannot be judged, for its rows were decided before anything was learned: "
+            "give it the next rows, or cut the table into more tasks, such as --tasks 20."
+        ]
     for attribute, entry in run.verdict["attributes"].items():
         for key in run.asked.judged:
             notion = entry["notions"][key]
@@ -139,11 +144,25 @@ def _one_sided(run: Run) -> list[str]:
     attribute = next(iter(run.verdict["attributes"]), None)
     if attribute is None:
         return []
-    total: Counts = summed(mean_counts(run.lines, attribute).values())
-    rate = total.predicted_positive / max(total.rows, 1)
-    if ONE_SIDED < rate < 1 - ONE_SIDED:
-        return []
-    return [
-        f"It says {'yes' if rate > 0.5 else 'no'} to nearly everyone ({percent(rate)} positive), "
-        "so its ratios say little: --decision balanced puts the threshold at the base rate."
-    ]
+    last = windows_of(run.lines)[-1]
+    of_last = f"In rounds {last[0]['round']} to {last[-1]['round']} it"
+    for who, lines in (("It", run.lines), (of_last, last)):
+        total: Counts = summed(mean_counts(lines, attribute).values())
+        rate = total.predicted_positive / max(total.rows, 1)
+        if total.rows and not ONE_SIDED < rate < 1 - ONE_SIDED:
+            return [_all_alike(run, who, rate, total)]
+    return []
+
+
+def _all_alike(run: Run, who: str, rate: float, total: Counts) -> str:
+    said = (
+        f"{who} says {'yes' if rate > 0.5 else 'no'} to nearly everyone ({percent(rate)} "
+        "positive), so its ratios say little: "
+    )
+    if run.config.get("decision") != "balanced":
+        return f"{said}--decision balanced puts the threshold at the base rate."
+    labels = percent(total.y1_rows / max(total.rows, 1))
+    return (
+        f"{said}its threshold is the base rate, and {labels} of these labels are positive; "
+        "--decision with a number, such as 0.5, keeps it in one place."
+    )

@@ -1,31 +1,41 @@
 """What fairness cost: the decisions as they were, beside those of the same learner without it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairsaoml.evaluate.shares import Counts, metric_of, summed
-from fairsaoml.evaluate.verdict import judge, mean_counts
+from fairsaoml.evaluate.verdict import Comparison, compared, mean_counts
+from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.reading import Line, Run
 from fairsaoml.report.tables import head, lined, table
-from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain, sentence
+from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain
 
 __all__ = ["cost"]
 
 
 class Side(NamedTuple):
-    """One way to decide: its counts over all rounds, and the verdict on each notion asked for."""
+    """One way to decide: its counts over some rounds, and what each notion asked for is there."""
 
     total: Counts
-    notions: Sequence[Mapping[str, Any]]
+    notions: Sequence[Comparison]
 
 
 def cost(run: Run) -> list[Markup]:
-    """Return a sentence and a table, measured where the journal has the decisions without it."""
+    """Return a sentence and a table, measured where the journal has the decisions without it.
+
+    Accuracies and ratios are of the same rounds, those that the verdict rests on.
+    """
     if not run.asked.notions:
         return [element("p", "It was not asked to be fair.")]
-    lines = [line for line in run.lines if line.get("plain")]
+    keys = list(product(run.verdict["attributes"], run.asked.notions))
+    entries = [run.verdict["attributes"][name]["notions"][key] for name, key in keys]
+    judged = [entry["rounds"] for entry in entries if entry["rounds"]]
+    if not judged:
+        return [element("p", "Not measured: no round is judged.")]
+    begin, end = min(first for first, _ in judged), max(last for _, last in judged)
+    lines = [line for line in run.lines if line.get("plain") and begin <= line["round"] <= end]
     if not lines:
         return [
             element(
@@ -34,39 +44,48 @@ def cost(run: Run) -> list[Markup]:
                 "same with --set constraints=none, and put both folders into one report.",
             )
         ]
-    attribute = next(iter(run.verdict["attributes"]))
     without = [{**line, "counts": line["plain"]["counts"]} for line in lines]
-    keys = list(product(run.verdict["attributes"], run.asked.notions))
     titles = [notion_title(key, name) for name, key in keys]
 
-    def side(lines: Sequence[Line], verdict: Mapping[str, Any]) -> Side:
-        notions = [verdict["attributes"][name]["notions"][key] for name, key in keys]
-        return Side(summed(mean_counts(lines, attribute).values()), notions)
+    def side(lines: Sequence[Line]) -> Side:
+        windows = windows_of(lines)
+        return Side(
+            total=summed(mean_counts(lines, keys[0][0]).values()),
+            notions=[
+                compared([mean_counts(window, name) for window in windows], key, [*entry["shares"]])
+                for (name, key), entry in zip(keys, entries, strict=True)
+            ],
+        )
 
-    fair, unfair = side(lines, run.verdict), side(without, judge(without, run.asked))
+    fair, unfair = side(lines), side(without)
     ratios = [
-        f"{title[0].lower()}{title[1:]} of {plain(one['ratio'])} instead of {plain(other['ratio'])}"
+        f"{title[0].lower()}{title[1:]} of {plain(one.ratio)} instead of {plain(other.ratio)}"
         for title, one, other in zip(titles, fair.notions, unfair.notions, strict=True)
     ]
     paid, free = (metric_of(run.measure, total) for total, _ in (fair, unfair))
     changed = sum(line["plain"]["changed"] for line in lines)
     rows = max(sum(line["rows"] for line in lines), 1)
     words = (
-        f"{sentence(run.measure.replace('_', ' '))} is {paid:.3f} instead of {free:.3f}, for "
-        f"{listed(ratios)}. Fairness changed {percent(changed / rows)} of the decisions."
+        f"In rounds {begin} to {end}, which are judged, {run.measure.replace('_', ' ')} is "
+        f"{paid:.3f} instead of {free:.3f}, for {listed(ratios)}. Fairness changed "
+        f"{percent(changed / rows)} of the decisions."
     )
     body = []
     for title, (total, notions) in (("As decided", fair), ("Without fairness", unfair)):
         cells = [f"{metric_of(name, total):.3f}" for name in ("accuracy", "balanced_accuracy")]
         cells.append(percent(total.predicted_positive / max(total.rows, 1)))
-        cells += [interval_words(entry, run.asked.ratio) for entry in notions]
+        cells += [
+            interval_words({"ratio": one.ratio, **one.interval._asdict()}, run.asked.ratio)
+            for one in notions
+        ]
         row = [element("td", cell) for cell in cells]
         body.append(element("tr", element("th", title, scope="row"), *row))
     heads = ["Accuracy", "Balanced accuracy", "Positive decisions", *titles]
     return [
         element("p", words),
         table(
-            "All rounds. Without fairness: the same learner on the same rows, multipliers at 0.",
+            f"Rounds {begin} to {end}. Without fairness: the same learner on the same rows, "
+            "multipliers at 0.",
             [head("Decisions", "words"), *map(head, heads)],
             lined(body),
         ),

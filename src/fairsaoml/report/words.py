@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import Any
 
 from fairsaoml.evaluate.rule import ratio_words
-from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS, WARM_UP
+from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS, first_judged
 from fairsaoml.report.markup import Markup, element, join
 from fairsaoml.report.reading import Run
 
@@ -104,6 +104,8 @@ def who(run: Run) -> list[Markup]:
 
 def _difference(run: Run, entry: Mapping[str, Any]) -> str:
     """The rates of the two groups that differ most, in words."""
+    if not entry["rounds"]:
+        return "the only round was decided before anything was learned, so it is not judged."
     if entry["ratio"] is None:
         return "no two groups have rows that can be compared."
     worse, better = entry["worse_off"], entry["better_off"]
@@ -138,9 +140,11 @@ def _among(run: Run, rate: str) -> str:
 
 def _history(run: Run, entry: Mapping[str, Any]) -> str:
     """Which rounds are judged, and since when the answer has held."""
+    if not entry["rounds"]:
+        return ""
     first, last = entry["rounds"]
     said = f" Judged: rounds {first} to {last}{run.days(first, last)}."
-    start = int(run.rounds[-1] * WARM_UP) + 1
+    start = first_judged(run.rounds[-1])
     if entry["since"] > start and entry["answer"] != "not fair":
         return f"{said} The rounds just before {run.when(entry['since'])} were not fair."
     if entry["answer"] == "not fair":

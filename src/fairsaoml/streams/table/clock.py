@@ -73,7 +73,8 @@ class Clock:
         if unknown.any():
             row = before + int(np.argmax(unknown)) + 1
             got = repr(read.example) if read.unreadable else "nothing"
-            raise Unreadable(self, row, got)
+            longer = dates.with_clock(self.format, read.example) if read.unreadable else ""
+            raise Unreadable(self, row, got, f", or say --time-format '{longer}'" if longer else "")
         return read.values
 
     def period(self, table: Any) -> tuple[str, str]:

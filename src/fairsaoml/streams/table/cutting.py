@@ -17,7 +17,16 @@ from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.clock import Clock, TimedRows
 from fairsaoml.streams.table.reading import join
 
-__all__ = ["Cut", "Every", "Numbering", "TaskRows", "continued_cut", "cut", "whole_tasks"]
+__all__ = [
+    "TASK_ROWS",
+    "Cut",
+    "Every",
+    "Numbering",
+    "TaskRows",
+    "continued_cut",
+    "cut",
+    "whole_tasks",
+]
 
 TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
