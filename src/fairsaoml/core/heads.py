@@ -157,7 +157,9 @@ def _said(heads: Heads, features: Features) -> Said:
     return Said(features=features, linear=linear, rich=rich, chance=0.5 + 0.5 * lean[:, 0])
 
 
-def probabilities(heads: Heads, parts: Sequence[Features]) -> Float[Array, "head row"]:
+def probabilities(
+    heads: Heads, parts: Sequence[Float[Array, "width _"]]
+) -> Float[Array, "head row"]:
     """What each head says of rows whose features are known, part by part."""
     chances = [_said(heads, features).chance for features in parts if features.size]
     return np.concatenate(chances, axis=1) if chances else _said(heads, parts[0]).chance

@@ -61,7 +61,7 @@ def empty(width: int, levels: list[int]) -> RowSample:
 class PastRows(NamedTuple):
     """All rows of a sample together."""
 
-    features: tuple[Float[Array, "width some"], ...]  # ring by ring
+    features: tuple[Float[Array, "width _"], ...]  # ring by ring
     y: Float[Array, "row"]
     group: Int[Array, "row attribute"]
     born: Float[Array, "row"]
