@@ -16,7 +16,7 @@ from fairsaoml.core.unseeded import nth_rows
 
 __all__ = ["PastRows", "Ring", "RowSample", "add", "empty", "rows", "weights"]
 
-CAPACITY, TASK_ROWS = 1536, 512  # rows in all, and at most of one task
+CAPACITY, TASK_ROWS = 2048, 512  # rows in all, and at most of one task
 RARE_CAPACITY, RARE_TASK_ROWS = 512, 128
 RARE = 0.08  # a group with no larger share of its attribute's rows, or half an equal one, is rare
 SHARE_MEMORY = 0.98  # of the groups' shares, a round

@@ -45,7 +45,7 @@ SAY_ROWS = 30.0  # n / (n + this): a group's say in the centre of its block
 GAP_SCALE = 0.1  # size of measured gaps, relative to the rate, that are worth believing
 LARGEST_CORRECTION = 0.5
 SMALLEST_LIFT = 0.5  # standard deviations of eta: a rule that knows less of rows is corrected less
-SAFETY = 0.6  # aim inside what was asked by so many standard errors of what will be shown
+SAFETY = 0.8  # aim inside what was asked by so many standard errors of what will be shown
 SHOWN_ROUNDS = 10.0  # rounds that people look at together
 SEEN = 1.5  # times what was asked: a standard error that would hide whatever is aimed for
 SMALLEST_AIM = 0.5  # of what was asked: what few rows show by chance is not worth more accuracy
@@ -241,9 +241,9 @@ def _multipliers(
         centres = (on * scale * width)[:, None] * sample.modelled_centre
         return Dual(row, np.concatenate([accuracy[None], leans, centres]), ridge)
 
-    def annealed(on: PerRate) -> tuple[PerRate, PerRate, PerRow]:
-        """Multipliers of the rates that are on, the slopes they were solved with, distances."""
-
+    def annealed(last: int) -> tuple[PerRate, PerRate, PerRow]:
+        """Multipliers of the notions up to one, the slopes they were solved with, distances."""
+        on = (place <= last).astype(np.float32)
         begin = np.clip(rule.multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
         multiplier, slope = begin * active * on, np.zeros_like(begin)
         dual = dual_of(slope, on)
@@ -258,7 +258,7 @@ def _multipliers(
         return multiplier, slope, dual.distance(multiplier, np.abs(multiplier))
 
     place = np.array([rate.notion for rate in layout.rates])
-    solved = [annealed((place <= last).astype(np.float32)) for last in range(layout.notions)]
+    solved = [annealed(last) for last in range(layout.notions)]
     last = 0
     if layout.notions > 1:
         distances = np.stack([distance for *_, distance in solved])
