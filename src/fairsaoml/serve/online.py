@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
+from fairsaoml.core import threefry
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.keys import init_key, round_keys
 from fairsaoml.core.problem import make_problem
@@ -410,10 +411,10 @@ def programs(
     _, learner = pose(entry, config, schema)
 
     def init(seed: Any) -> State:
-        return learner.init(None if learner.turn else init_key(jax.random.key(seed)))
+        return learner.init(None if learner.turn else init_key(threefry.from_seeds(seed)))
 
     def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
-        key = None if learner.turn else round_keys(jax.random.key(seed), round).step
+        key = None if learner.turn else round_keys(threefry.from_seeds(seed), round).step
         return learner.step(key, round, state, batch)
 
     def scores(state: State, x: Any, group: Any) -> tuple[Any, Any]:
