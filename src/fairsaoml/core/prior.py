@@ -14,7 +14,16 @@ from jaxtyping import Float
 from fairsaoml.core.arrays import Array, library
 from fairsaoml.core.types import Batch
 
-__all__ = ["Deployed", "Prior", "deployed", "log_odds", "no_prior", "observe", "restore"]
+__all__ = [
+    "Deployed",
+    "Prior",
+    "deployed",
+    "in_classes",
+    "log_odds",
+    "no_prior",
+    "observe",
+    "restore",
+]
 
 SMALLEST_RATE = 1e-3  # keeps the log-odds finite where a class has not been seen
 
@@ -85,7 +94,19 @@ def deployed(prior: Prior, decision: str | float, gap: str = "deployed") -> Depl
 
 def restore(batch: Batch, rate: Float[Array, ""]) -> Batch:
     """The same rows, weighted so that the classes present carry the prior's mass."""
-    ones, zeros = (batch.weight * batch.y).sum(), (batch.weight * (1 - batch.y)).sum()
-    mass_one = rate / jnp.where(ones > 0, ones, 1.0)
-    mass_zero = (1 - rate) / jnp.where(zeros > 0, zeros, 1.0)
-    return batch._replace(weight=batch.weight * jnp.where(batch.y > 0, mass_one, mass_zero))
+    mass = jnp.where(batch.y > 0, rate, 1 - rate)
+    return batch._replace(weight=mass * in_classes(batch)[0])
+
+
+def in_classes(batch: Batch) -> tuple[Float[Array, "row"], Float[Array, "class"]]:
+    """Each row's share of its class's weight, and the weights of the classes, 0 and 1.
+
+    >>> y, weight = jnp.array([0.0, 1.0, 1.0]), jnp.array([2.0, 1.0, 3.0])
+    >>> shares, totals = in_classes(Batch(x=None, y=y, group=None, weight=weight))
+    >>> shares.tolist(), totals.tolist()
+    ([1.0, 0.25, 0.75], [2.0, 4.0])
+    """
+    is_one = batch.y > 0
+    totals = jnp.where(jnp.stack([~is_one, is_one]), batch.weight, 0.0).sum(axis=1)
+    zero, one = jnp.where(totals > 0, totals, 1.0)
+    return batch.weight / jnp.where(is_one, one, zero), totals

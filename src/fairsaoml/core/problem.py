@@ -9,10 +9,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from fairsaoml.core.fairness import NOTIONS, make_constraints
 from fairsaoml.core.models import MODELS
+from fairsaoml.core.prior import in_classes
 from fairsaoml.core.scores import SCORES
 from fairsaoml.core.settings import Registered, Settings, number, one_of, setting, widths
 from fairsaoml.core.types import Batch, Problem, Schema
@@ -83,12 +84,6 @@ def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]
     0.6930999755859375
     """
     losses = jax.nn.softplus(jnp.where(batch.y > 0, -logits, logits))
-
-    def class_mean(label: int) -> tuple[Float[Array, ""], Bool[Array, ""]]:
-        weight = jnp.where(batch.y == label, batch.weight, 0.0)
-        total = weight.sum()
-        return (weight * losses).sum() / jnp.where(total > 0, total, 1.0), total > 0
-
-    (zero, has_zero), (one, has_one) = class_mean(0), class_mean(1)
-    classes = has_zero.astype(jnp.float32) + has_one.astype(jnp.float32)
-    return (zero + one) / jnp.maximum(classes, 1.0)
+    shares, totals = in_classes(batch)
+    classes = jnp.maximum((totals > 0).sum().astype(jnp.float32), 1.0)
+    return (shares / classes * losses).sum()

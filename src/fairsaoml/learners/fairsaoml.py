@@ -24,6 +24,7 @@ from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_bas
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.settings import integer, number, one_of, optional, setting
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
+from fairsaoml.core.vectors import vectors
 
 __all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]
 
@@ -109,8 +110,11 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
 
     def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
         steps = jax.tree.map(lambda eta: eta[0], inner_steps(problem, config, state, levels=1))
-        meta = run_base_learner(problem, state.meta, support, deployed, steps, config.inner_steps)
-        return state._replace(meta=meta)
+        flat = vectors(problem, state.meta.primal)
+        meta = run_base_learner(
+            flat.problem, flat.of(state.meta), support, deployed, steps, config.inner_steps
+        )
+        return state._replace(meta=flat.tree_of(meta))
 
     def step(
         key: Key, round: Int[Array, ""], old: State, batch: Batch, deployed: Deployed
@@ -132,9 +136,14 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         sizes = Sizes(support=config.support, query=config.query)
         hands = jax.vmap(lambda order: buffers.deal(order, sizes))(draws.order)
         rows = Rows(draws.samples, hands)
-        meta, pairs = learn(problem, config, state.meta, bank.pair, rows, terms, roll)  # 15-24
+        flat = vectors(problem, state.meta.primal)
+        pairs = jax.vmap(flat.of)(bank.pair)
+        meta, pairs = learn(
+            flat.problem, config, flat.of(state.meta), pairs, rows, terms, roll
+        )  # lines 15-24
+        meta, bank_after = flat.tree_of(meta), bank._replace(pair=jax.vmap(flat.tree_of)(pairs))
         credited, violation = credit(
-            problem, config, meta, bank._replace(pair=pairs), rows, terms, roll.present
+            problem, config, meta, bank_after, rows, terms, roll.present
         )  # lines 25-28
         # An empty task wakes levels all the same.
         idle = state._replace(bank=bank, samples=draws.samples)
