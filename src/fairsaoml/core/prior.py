@@ -70,8 +70,11 @@ def base_rate(prior: Prior) -> Float[Array, ""]:
 
 def log_odds(prior: Prior) -> Float[Array, ""]:
     """What the deployed score adds to the model's logit."""
-    rate = base_rate(prior)
-    return jnp.log(rate) - jnp.log1p(-rate)
+    return _log_odds_of(base_rate(prior))
+
+
+def _log_odds_of(rate: Float[Array, ""]) -> Float[Array, ""]:
+    return jnp.log(rate / (1 - rate))
 
 
 def threshold(prior: Prior, decision: str | float) -> Float[Array, ""]:
@@ -80,8 +83,7 @@ def threshold(prior: Prior, decision: str | float) -> Float[Array, ""]:
         return jnp.zeros(())
     if decision == "balanced":
         return log_odds(prior)
-    share = jnp.asarray(decision, jnp.float32)
-    return jnp.log(share) - jnp.log1p(-share)
+    return _log_odds_of(jnp.asarray(decision, jnp.float32))
 
 
 def deployed(prior: Prior, decision: str | float, gap: str = "deployed") -> Deployed:
@@ -106,7 +108,7 @@ def in_classes(batch: Batch) -> tuple[Float[Array, "row"], Float[Array, "class"]
     >>> shares.tolist(), totals.tolist()
     ([1.0, 0.25, 0.75], [2.0, 4.0])
     """
-    is_one = batch.y > 0
-    totals = jnp.where(jnp.stack([~is_one, is_one]), batch.weight, 0.0).sum(axis=1)
+    members = jnp.where(batch.y == jnp.arange(2.0)[:, None], batch.weight, 0.0)
+    totals = members.sum(axis=1)
     zero, one = jnp.where(totals > 0, totals, 1.0)
-    return batch.weight / jnp.where(is_one, one, zero), totals
+    return batch.weight / jnp.where(batch.y > 0, one, zero), totals

@@ -112,18 +112,23 @@ class Constraint(NamedTuple):
         Its size is the paper's |mean((s' - p1) / (p1 (1 - p1)) h)| (Eq. 1).
         """
         values = self.score(margins, batch.weight)
-        xp = library(values)
-        sides = xp.stack(self.sides(batch))
-        totals = sides.sum(axis=1)
-        known = (totals > 0).all()
-        one, other = (sides * values).sum(axis=1) / xp.where(known, totals, 1.0)
-        return GroupGap(value=xp.where(known, one - other, 0.0), known=known)
+        one, other = self.sides(batch)
+        known = (one.sum() > 0) & (other.sum() > 0)
+        return GroupGap(
+            value=library(values).where(known, _mean(values, one) - _mean(values, other), 0.0),
+            known=known,
+        )
 
     def violation(self, margins: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
         """g = |gap| - tolerance; <= 0 is fair enough. Unknown: 0, and it pulls nowhere (D20)."""
         gap = self.gap(margins, batch)
         xp = library(gap.value)
         return xp.where(gap.known, xp.abs(gap.value) - self.tolerance, 0.0)
+
+
+def _mean(values: Float[Array, "row"], weight: Float[Array, "row"]) -> Float[Array, ""]:
+    total = weight.sum()
+    return (weight * values).sum() / library(total).where(total > 0, total, 1.0)
 
 
 class Problem(NamedTuple):

@@ -20,6 +20,7 @@ from jax import export
 
 import fairsaoml
 from fairsaoml.evaluate.compilation import cache_folder, jit
+from fairsaoml.evaluate.threads import give_back
 from fairsaoml.files import make_folder, write_bytes
 
 __all__ = ["TracedOnce"]
@@ -56,6 +57,7 @@ class TracedOnce:
         shapes = (tree, *((leaf.shape, leaf.dtype) for leaf in leaves))
         if shapes not in self.programs:
             self.programs[shapes] = self.lower(*arguments).compile()
+            give_back()
         return self.programs[shapes](*arguments)
 
     def clear_cache(self) -> None:
@@ -94,12 +96,13 @@ def _exported(
     if content and hashlib.sha256(content).digest() == kept[:DIGEST]:
         return export.deserialize(bytearray(content))
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arguments)
-    exported = export.export(jax.jit(function))(*shapes)
+    # JAX keeps what it traced for as long as the function lives: this one does not.
+    exported = export.export(jax.jit(lambda *arguments: function(*arguments)))(*shapes)
     content = bytes(exported.serialize())
     with suppress(OSError):  # a full or read-only disk costs time, not the run
         make_folder(path.parent)
         write_bytes(path, hashlib.sha256(content).digest() + content)
-    return exported
+    return export.deserialize(bytearray(content))
 
 
 def _path(made_of: str, arguments: tuple[Any, ...]) -> Path:

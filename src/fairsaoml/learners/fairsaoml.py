@@ -6,6 +6,7 @@ the experts that fit the present. Read `step` beside the algorithm box. Departur
 are confessed at their line and listed in docs/deviations.md.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -121,7 +122,9 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
     ) -> Update:
         levels = old.bank.regret.shape[0]
         roll = experts.roll_call(config, round, levels, config.cover)  # line 5
-        state = old._replace(longest_row=jnp.maximum(old.longest_row, buffers.longest_row(batch)))
+        flat = vectors(problem, old.meta.primal)
+        state = every_pair(flat.of, old)
+        state = state._replace(longest_row=jnp.maximum(old.longest_row, buffers.longest_row(batch)))
         if config.cover == "dynamic":
             kept = experts.promote((state.bank, state.samples), roll.promoted)
             state = state._replace(bank=kept[0], samples=kept[1])
@@ -136,20 +139,17 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         sizes = Sizes(support=config.support, query=config.query)
         hands = jax.vmap(lambda order: buffers.deal(order, sizes))(draws.order)
         rows = Rows(draws.samples, hands)
-        flat = vectors(problem, state.meta.primal)
-        pairs = jax.vmap(flat.of)(bank.pair)
         meta, pairs = learn(
-            flat.problem, config, flat.of(state.meta), pairs, rows, terms, roll
+            flat.problem, config, state.meta, bank.pair, rows, terms, roll
         )  # lines 15-24
-        meta, bank_after = flat.tree_of(meta), bank._replace(pair=jax.vmap(flat.tree_of)(pairs))
         credited, violation = credit(
-            problem, config, meta, bank_after, rows, terms, roll.present
+            flat.problem, config, meta, bank._replace(pair=pairs), rows, terms, roll.present
         )  # lines 25-28
         # An empty task wakes levels all the same.
         idle = state._replace(bank=bank, samples=draws.samples)
         return Update(
-            learned=idle._replace(meta=meta, bank=credited),
-            idle=idle,
+            learned=every_pair(flat.tree_of, idle._replace(meta=meta, bank=credited)),
+            idle=every_pair(flat.tree_of, idle),
             violation=violation,
             weights=terms.weights,
             present=roll.present,
@@ -173,6 +173,12 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         grow=grow,
     )
     return wrap(problem, config, method)
+
+
+def every_pair(change: Callable[[PrimalDual], PrimalDual], state: State) -> State:
+    """The state with its pairs changed: the meta pair and every expert's."""
+    bank = state.bank._replace(pair=jax.vmap(change)(state.bank.pair))
+    return state._replace(meta=change(state.meta), bank=bank)
 
 
 def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels: int) -> Steps:
@@ -297,11 +303,10 @@ def credit(
     def cost(pair: PrimalDual, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, pair, rows, terms.deployed)
 
-    duals = bank.pair.dual
-    if config.credit_dual == "meta":
-        duals = jnp.broadcast_to(meta.dual, duals.shape)
-    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta, fresh)
-    of_expert, _ = jax.vmap(cost)(bank.pair._replace(dual=duals), fresh)
+    metas = experts.spread(meta, present.shape[0])
+    own = bank.pair if config.credit_dual == "own" else bank.pair._replace(dual=metas.dual)
+    both = jax.tree.map(lambda one, other: jnp.stack([one, other]), metas, own)
+    (of_meta, of_expert), violations = jax.vmap(jax.vmap(cost), in_axes=(0, None))(both, fresh)
     # Same sign as evaluate.regret: positive means the expert won.
     bank = experts.credited(bank, of_meta - of_expert, present, config.credit_bound)
-    return bank, terms.weights @ violation
+    return bank, terms.weights @ violations[0]
