@@ -40,6 +40,12 @@ def test_keys_are_those_of_jax():
             )
 
 
+def test_a_number_for_each_row_does_not_depend_on_how_many_there_are():
+    ours = threefry.uniform_each(key_of(3), np.arange(5))
+    for row in range(5):
+        assert ours[row] == jax.random.uniform(jax.random.fold_in(key_of(3), row))
+
+
 def test_keys_of_seeds_are_those_of_jax():
     keys = threefry.from_seeds(np.array(SEEDS, np.uint32))
     np.testing.assert_array_equal(words(keys), np.stack([words(key_of(seed)) for seed in SEEDS]))

@@ -118,7 +118,7 @@ def arrivals(key: Key, batch: Batch, capacity: int) -> Buffer:
     """The rows of a task as a sample of its own, each with a fresh priority."""
     rows = jnp.arange(batch.y.shape[0])
     # One key per row, so that a row's priority does not depend on how many rows pad the batch.
-    priority = jax.vmap(lambda row: threefry.uniform(threefry.fold_in(key, row)))(rows)
+    priority = threefry.uniform_each(key, rows)
     member = (batch.weight > 0) & (batch.y == jnp.arange(CLASSES, dtype=jnp.float32)[:, None])
     return _lowest(
         Buffer(

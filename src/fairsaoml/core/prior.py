@@ -12,13 +12,13 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from fairsaoml.core.arrays import Array, library
+from fairsaoml.core.problem import in_classes
 from fairsaoml.core.types import Batch
 
 __all__ = [
     "Deployed",
     "Prior",
     "deployed",
-    "in_classes",
     "log_odds",
     "no_prior",
     "observe",
@@ -98,17 +98,3 @@ def restore(batch: Batch, rate: Float[Array, ""]) -> Batch:
     """The same rows, weighted so that the classes present carry the prior's mass."""
     mass = jnp.where(batch.y > 0, rate, 1 - rate)
     return batch._replace(weight=mass * in_classes(batch)[0])
-
-
-def in_classes(batch: Batch) -> tuple[Float[Array, "row"], Float[Array, "class"]]:
-    """Each row's share of its class's weight, and the weights of the classes, 0 and 1.
-
-    >>> y, weight = jnp.array([0.0, 1.0, 1.0]), jnp.array([2.0, 1.0, 3.0])
-    >>> shares, totals = in_classes(Batch(x=None, y=y, group=None, weight=weight))
-    >>> shares.tolist(), totals.tolist()
-    ([1.0, 0.25, 0.75], [2.0, 4.0])
-    """
-    members = jnp.where(batch.y == jnp.arange(2.0)[:, None], batch.weight, 0.0)
-    totals = members.sum(axis=1)
-    zero, one = jnp.where(totals > 0, totals, 1.0)
-    return batch.weight / jnp.where(batch.y > 0, one, zero), totals

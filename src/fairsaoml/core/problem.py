@@ -13,12 +13,11 @@ from jaxtyping import Array, Float
 
 from fairsaoml.core.fairness import NOTIONS, make_constraints
 from fairsaoml.core.models import MODELS
-from fairsaoml.core.prior import in_classes
 from fairsaoml.core.scores import SCORES
 from fairsaoml.core.settings import Registered, Settings, number, one_of, setting, widths
 from fairsaoml.core.types import Batch, Problem, Schema
 
-__all__ = ["ProblemConfig", "balanced_loss", "make_problem", "notions", "scored"]
+__all__ = ["ProblemConfig", "balanced_loss", "in_classes", "make_problem", "notions", "scored"]
 
 DECISIONS = ("accuracy", "balanced")
 
@@ -74,6 +73,20 @@ def make_problem(config: ProblemConfig, schema: Schema) -> Problem:
         schema=schema,
         decision=config.decision,
     )
+
+
+def in_classes(batch: Batch) -> tuple[Float[Array, "row"], Float[Array, "class"]]:
+    """Each row's share of its class's weight, and the weights of the classes, 0 and 1.
+
+    >>> y, weight = jnp.array([0.0, 1.0, 1.0]), jnp.array([2.0, 1.0, 3.0])
+    >>> shares, totals = in_classes(Batch(x=None, y=y, group=None, weight=weight))
+    >>> shares.tolist(), totals.tolist()
+    ([1.0, 0.25, 0.75], [2.0, 4.0])
+    """
+    members = jnp.where(batch.y == jnp.arange(2.0)[:, None], batch.weight, 0.0)
+    totals = members.sum(axis=1)
+    zero, one = jnp.where(totals > 0, totals, 1.0)
+    return batch.weight / jnp.where(batch.y > 0, one, zero), totals
 
 
 def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:

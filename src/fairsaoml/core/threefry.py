@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, UInt32
 from fairsaoml.core.arrays import library
 from fairsaoml.core.types import Key
 
-__all__ = ["bits", "fold_in", "from_seeds", "normal", "split", "uniform"]
+__all__ = ["bits", "fold_in", "from_seeds", "normal", "split", "uniform", "uniform_each"]
 
 NAME = "threefry2x32"  # of the generator, to JAX
 
@@ -40,25 +40,31 @@ def from_seeds(seeds: Any) -> Key:
 
 def fold_in(key: Key, number: Array | int) -> Key:
     """`jax.random.fold_in`: another key for each number."""
-    return _key(jnp.stack(_hashed(key, jnp.asarray(number, jnp.uint32))))
+    return _key(jnp.stack(_hashed(_words(key), jnp.asarray(number, jnp.uint32))))
 
 
 def split(key: Key, count: int = 2) -> Key:
     """`jax.random.split`: so many new keys."""
-    words = _hashed(key, jnp.arange(count, dtype=jnp.uint32))
+    words = _hashed(_words(key), jnp.arange(count, dtype=jnp.uint32))
     return _key(jnp.stack(words, axis=1))
 
 
 def bits(key: Key, shape: tuple[int, ...] = ()) -> Words:
     """`jax.random.bits`: 32 of them a number."""
-    one, other = _hashed(key, jnp.arange(prod(shape), dtype=jnp.uint32))
+    one, other = _hashed(_words(key), jnp.arange(prod(shape), dtype=jnp.uint32))
     return (one ^ other).reshape(shape)
 
 
 def uniform(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     """`jax.random.uniform`: from 0 up to 1."""
-    mantissa = bits(key, shape) >> (32 - MANTISSA)
-    return lax.bitcast_convert_type(mantissa | jnp.uint32(ONE), jnp.float32) - 1.0
+    return _from_0_to_1(bits(key, shape))
+
+
+def uniform_each(key: Key, numbers: Array) -> Float[Array, "*shape"]:
+    """`uniform(fold_in(key, number))` of each number: as many as there are, no place matters."""
+    folded = _hashed(_words(key), numbers.astype(jnp.uint32))
+    one, other = _hashed(folded, jnp.zeros(numbers.shape, jnp.uint32))
+    return _from_0_to_1(one ^ other)
 
 
 def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
@@ -68,15 +74,25 @@ def normal(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     return jnp.float32(2**0.5) * erfinv(between)
 
 
+def _from_0_to_1(random: Words) -> Float[Array, "*shape"]:
+    mantissa = random >> (32 - MANTISSA)
+    return lax.bitcast_convert_type(mantissa | jnp.uint32(ONE), jnp.float32) - 1.0
+
+
+def _words(key: Key) -> tuple[Words, Words]:
+    one, other = jax.random.key_data(key)
+    return one, other
+
+
 def _key(words: Any) -> Key:
     return jax.random.wrap_key_data(words, impl=NAME)
 
 
-def _hashed(key: Key, counts: Words) -> tuple[Words, Words]:
+def _hashed(key: tuple[Words, Words], counts: Words) -> tuple[Words, Words]:
     """Threefry-2x32 of twenty rounds (Salmon et al. 2011) of the counts 0 and `counts`."""
-    first, second = jax.random.key_data(key)
+    first, second = key
     keys = first, second, first ^ second ^ np.uint32(PARITY)
-    one, other = jnp.full_like(counts, first), counts + second
+    one, other = jnp.broadcast_to(first, counts.shape), counts + second
     for group in range(GROUPS):
         for rotation in ROTATIONS[group % 2]:
             one = lax.add(one, other)

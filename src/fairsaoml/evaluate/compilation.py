@@ -10,11 +10,20 @@ from typing import Any
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Learner
 
-__all__ = ["cache_folder", "compiled_for", "jit", "remove_torn", "require_unforked", "use_cache"]
+__all__ = [
+    "cache_folder",
+    "compiled_for",
+    "jit",
+    "jit_once",
+    "remove_torn",
+    "require_unforked",
+    "use_cache",
+]
 
-# Settings of XLA: one that is switched off,
-ONE_THREAD = "xla_cpu_multi_thread_eigen"
-# and how hard LLVM tries, at most 3: with 2 a round is as fast, and compiled in a fifth less time.
+# Settings of XLA.
+ONE_THREAD = "xla_cpu_multi_thread_eigen"  # switched off
+FUSION_EMITTERS = "xla_cpu_use_fusion_emitters"  # the better kernels, which take twice as long
+# How hard LLVM tries, 3 by default: with 2 a round is as fast, and compiled in a fifth less time.
 EFFORT = "xla_backend_optimization_level"
 LOOKED = "looked-through"  # an empty file: its time says which programs are known to be whole
 
@@ -67,7 +76,14 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` of a round: its operations are too small to be worth splitting between threads."""
     import jax
 
-    return jax.jit(function, compiler_options=_options(), **options)
+    return jax.jit(function, compiler_options=_for_rounds(), **options)
+
+
+def jit_once(function: Callable[..., Any]) -> Any:
+    """`jax.jit` of what runs once: compiled in half the time, and slower than a round may be."""
+    import jax
+
+    return jax.jit(function, compiler_options=_for_once())
 
 
 def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
@@ -76,8 +92,13 @@ def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
 
 
 @cache
-def _options() -> dict[str, bool | int]:
+def _for_rounds() -> dict[str, bool | int]:
     return {**_known({ONE_THREAD: False}), **_known({EFFORT: 2})}
+
+
+@cache
+def _for_once() -> dict[str, bool | int]:
+    return {**_known({FUSION_EMITTERS: False}), **_known({EFFORT: 1})}
 
 
 def _known(settings: dict[str, bool | int]) -> dict[str, bool | int]:

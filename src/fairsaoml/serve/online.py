@@ -29,7 +29,7 @@ from fairsaoml.core.types import (
     State,
     Task,
 )
-from fairsaoml.evaluate.compilation import jit, require_unforked, use_cache
+from fairsaoml.evaluate.compilation import jit, jit_once, require_unforked, use_cache
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.round import shown_by
 from fairsaoml.evaluate.seeds import bucket
@@ -432,7 +432,7 @@ def programs(
     made_of = learner.made_of and f"online {learner.made_of}"
     return Programs(
         learner=learner,
-        init=jax.jit(init),
+        init=jit_once(init),
         step=TracedOnce(step, made_of, (RoundInfo,)),
         scores=jit(scores),
         explained=jit(explained),
