@@ -79,7 +79,7 @@ def _from_0_to_1(random: Words) -> Float[Array, "*shape"]:
     return lax.bitcast_convert_type(mantissa | jnp.uint32(ONE), jnp.float32) - 1.0
 
 
-def _words(key: Key) -> tuple[Words, Words]:
+def _words(key: Key) -> tuple[Array, Array]:
     one, other = jax.random.key_data(key)
     return one, other
 
@@ -88,7 +88,7 @@ def _key(words: Any) -> Key:
     return jax.random.wrap_key_data(words, impl=NAME)
 
 
-def _hashed(key: tuple[Words, Words], counts: Words) -> tuple[Words, Words]:
+def _hashed(key: tuple[Array, Array], counts: Words) -> tuple[Words, Words]:
     """Threefry-2x32 of twenty rounds (Salmon et al. 2011) of the counts 0 and `counts`."""
     first, second = key
     keys = first, second, first ^ second ^ np.uint32(PARITY)

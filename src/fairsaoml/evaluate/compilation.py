@@ -79,11 +79,18 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
     return jax.jit(function, compiler_options=_for_rounds(), **options)
 
 
-def jit_once(function: Callable[..., Any]) -> Any:
+def jit_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.jit` of what runs once: compiled in half the time, and slower than a round may be."""
     import jax
 
-    return jax.jit(function, compiler_options=_for_once())
+    def call(*arguments: Any) -> Any:
+        # JAX takes options for the outermost program alone.
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
+            return function(*arguments)
+        return compiled(*arguments)
+
+    compiled = jax.jit(function, compiler_options=_for_once())
+    return call
 
 
 def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
