@@ -1,13 +1,14 @@
 """Theta as one vector while a round is learned: a step, a norm or a copy is one kernel, not six."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 from jax.flatten_util import ravel_pytree
 
 from fairsaoml.core.types import Params, PrimalDual, Problem
 
-__all__ = ["Vectors", "vectors"]
+__all__ = ["Vectors", "every_pair", "vectors"]
 
 
 class Vectors(NamedTuple):
@@ -30,3 +31,9 @@ def vectors(problem: Problem, primal: Params) -> Vectors:
         problem=problem._replace(model=model),
         tree_of=lambda pair: pair._replace(primal=tree(pair.primal)),
     )
+
+
+def every_pair(change: Callable[[PrimalDual], PrimalDual], state: Any) -> Any:
+    """A state with its pairs changed: `meta`, and those of the experts in `bank`."""
+    bank = state.bank._replace(pair=jax.vmap(change)(state.bank.pair))
+    return state._replace(meta=change(state.meta), bank=bank)

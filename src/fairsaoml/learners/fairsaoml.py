@@ -6,7 +6,6 @@ the experts that fit the present. Read `step` beside the algorithm box. Departur
 are confessed at their line and listed in docs/deviations.md.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_bas
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.settings import integer, number, one_of, optional, setting
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
-from fairsaoml.core.vectors import vectors
+from fairsaoml.core.vectors import every_pair, vectors
 
 __all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]
 
@@ -173,12 +172,6 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         grow=grow,
     )
     return wrap(problem, config, method)
-
-
-def every_pair(change: Callable[[PrimalDual], PrimalDual], state: State) -> State:
-    """The state with its pairs changed: the meta pair and every expert's."""
-    bank = state.bank._replace(pair=jax.vmap(change)(state.bank.pair))
-    return state._replace(meta=change(state.meta), bank=bank)
 
 
 def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels: int) -> Steps:
