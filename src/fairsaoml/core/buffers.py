@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from fairsaoml.core import threefry
 from fairsaoml.core.types import Batch, Key
 
 __all__ = [
@@ -117,7 +118,7 @@ def arrivals(key: Key, batch: Batch, capacity: int) -> Buffer:
     """The rows of a task as a sample of its own, each with a fresh priority."""
     rows = jnp.arange(batch.y.shape[0])
     # One key per row, so that a row's priority does not depend on how many rows pad the batch.
-    priority = jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row)))(rows)
+    priority = threefry.uniform_each(key, rows)
     member = (batch.weight > 0) & (batch.y == jnp.arange(CLASSES, dtype=jnp.float32)[:, None])
     return _lowest(
         Buffer(
@@ -183,7 +184,7 @@ def shuffle(key: Key, buffer: Buffer) -> Shuffle:
     held = is_held(buffer.priority)
     slots = jnp.arange(held.shape[1], dtype=jnp.uint32)
     low = jnp.uint32((1 << held.shape[1].bit_length()) - 1)
-    random = jax.random.bits(key, held.shape) >> 1
+    random = threefry.bits(key, held.shape) >> 1
     last = jnp.uint32(1 << 31)  # beyond every random number of a slot that holds a row
     tagged = jnp.where(held, random & ~low, last) | slots
     order = (jnp.sort(tagged, axis=1) & low).astype(jnp.int32)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from fairsaoml.core import buffers, doubling_cover, intervals, weights
+from fairsaoml.core import buffers, doubling_cover, intervals, threefry, weights
 from fairsaoml.core.arrays import choose
 from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
@@ -149,11 +149,11 @@ def wake(bank: Bank, pair: Any, awake: Bool[Array, "level"], *, reset: bool) -> 
 
 def draw(key: Key, samples: Buffer, batch: Batch, awake: Bool[Array, "level"]) -> Draws:
     """Every level's sample of its interval, this round's rows included (D1, D2), in fresh order."""
-    priorities, orders = jax.random.split(key)
+    priorities, orders = threefry.split(key)
     arrived = buffers.arrivals(priorities, batch, samples.priority.shape[2])
     samples = jax.vmap(buffers.forget)(samples, awake)
     samples = jax.vmap(buffers.merge, in_axes=(0, None))(samples, arrived)
-    keys = jax.random.split(orders, awake.shape[0])
+    keys = threefry.split(orders, awake.shape[0])
     return Draws(samples=samples, order=jax.vmap(buffers.shuffle)(keys, samples))
 
 
@@ -219,7 +219,7 @@ def put(tree: Tree, level: Int[Array, ""] | int, value: Any) -> Tree:
 
 def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Pool:
     """The draws of learners without a memory: this round's rows alone, in fresh order."""
-    priorities, order = jax.random.split(key)
+    priorities, order = threefry.split(key)
     rows = buffers.sample_of(priorities, batch, config.capacity)
     hands = buffers.deal(buffers.shuffle(order, rows), Sizes(config.support))
     return buffers.lay_out(rows, hands.support)

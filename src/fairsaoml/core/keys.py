@@ -6,9 +6,9 @@ A state holds no key, so a run that is resumed draws what it would have drawn.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from fairsaoml.core import threefry
 from fairsaoml.core.types import Key
 
 __all__ = ["RoundKeys", "init_key", "round_keys", "run_keys"]
@@ -23,15 +23,15 @@ class RoundKeys(NamedTuple):
 
 def run_keys(seeds: Sequence[int]) -> Key:
     """One key for each seed, seed axis first."""
-    return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    return threefry.from_seeds(np.asarray(seeds, np.uint32))
 
 
 def init_key(run_key: Key) -> Key:
     """The key of `Learner.init`: that of round 0."""
-    return jax.random.fold_in(run_key, 0)
+    return threefry.fold_in(run_key, 0)
 
 
 def round_keys(run_key: Key, round: Any) -> RoundKeys:
     """The keys of a round, from 1."""
-    split, step = jax.random.split(jax.random.fold_in(run_key, round))
+    split, step = threefry.split(threefry.fold_in(run_key, round))
     return RoundKeys(split=split, step=step)

@@ -1,10 +1,12 @@
 """Scoring functions: features of one row to a logit, parameters as plain pytrees."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 
+from fairsaoml.core import threefry
 from fairsaoml.core.registry import Registry
 from fairsaoml.core.types import Key, Model, Params
 
@@ -35,14 +37,18 @@ def mlp(features: int, hidden: tuple[int, ...]) -> Model:
     >>> model.scores(model.init(jax.random.key(0)), jnp.zeros((2, 3))).tolist()
     [0.0, 0.0]
     """
-    widths = (features, *hidden, 1)
+    shapes = tuple(pairwise((features, *hidden, 1)))
 
     def init(key: Key) -> Params:
-        keys = jax.random.split(key, len(widths) - 1)
+        # All layers' numbers in one draw: of more numbers, the first ones are the same.
+        most = max(n * m for n, m in shapes)
+        drawn = jax.vmap(lambda key: threefry.normal(key, (most,)))(
+            threefry.split(key, len(shapes))
+        )
         return [
             # Var = 2 / fan-in keeps the size of what passes a ReLU layer (He et al. 2015).
-            {"weight": jax.random.normal(k, (n, m)) * (2 / n) ** 0.5, "bias": jnp.zeros(m)}
-            for k, n, m in zip(keys, widths[:-1], widths[1:], strict=True)
+            {"weight": numbers[: n * m].reshape(n, m) * (2 / n) ** 0.5, "bias": jnp.zeros(m)}
+            for numbers, (n, m) in zip(drawn, shapes, strict=True)
         ]
 
     def scores(params: Params, x: jax.Array) -> jax.Array:

@@ -130,6 +130,6 @@ def project(primal: Params, radius: Scalar | float | None) -> Params:
     if radius is None:
         return primal
     squares = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(primal))
-    norm = jnp.sqrt(jnp.maximum(squares, jnp.finfo(jnp.float32).tiny))
-    shrink = jnp.minimum(1.0, radius / norm)
+    inside = squares <= radius**2
+    shrink = jnp.where(inside, 1.0, radius * jax.lax.rsqrt(jnp.where(inside, 1.0, squares)))
     return jax.tree.map(lambda leaf: leaf * shrink, primal)

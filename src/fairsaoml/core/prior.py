@@ -12,9 +12,18 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from fairsaoml.core.arrays import Array, library
+from fairsaoml.core.problem import in_classes
 from fairsaoml.core.types import Batch
 
-__all__ = ["Deployed", "Prior", "deployed", "log_odds", "no_prior", "observe", "restore"]
+__all__ = [
+    "Deployed",
+    "Prior",
+    "deployed",
+    "log_odds",
+    "no_prior",
+    "observe",
+    "restore",
+]
 
 SMALLEST_RATE = 1e-3  # keeps the log-odds finite where a class has not been seen
 
@@ -61,8 +70,11 @@ def base_rate(prior: Prior) -> Float[Array, ""]:
 
 def log_odds(prior: Prior) -> Float[Array, ""]:
     """What the deployed score adds to the model's logit."""
-    rate = base_rate(prior)
-    return jnp.log(rate) - jnp.log1p(-rate)
+    return _log_odds_of(base_rate(prior))
+
+
+def _log_odds_of(rate: Float[Array, ""]) -> Float[Array, ""]:
+    return jnp.log(rate / (1 - rate))
 
 
 def threshold(prior: Prior, decision: str | float) -> Float[Array, ""]:
@@ -71,8 +83,7 @@ def threshold(prior: Prior, decision: str | float) -> Float[Array, ""]:
         return jnp.zeros(())
     if decision == "balanced":
         return log_odds(prior)
-    share = jnp.asarray(decision, jnp.float32)
-    return jnp.log(share) - jnp.log1p(-share)
+    return _log_odds_of(jnp.asarray(decision, jnp.float32))
 
 
 def deployed(prior: Prior, decision: str | float, gap: str = "deployed") -> Deployed:
@@ -85,7 +96,5 @@ def deployed(prior: Prior, decision: str | float, gap: str = "deployed") -> Depl
 
 def restore(batch: Batch, rate: Float[Array, ""]) -> Batch:
     """The same rows, weighted so that the classes present carry the prior's mass."""
-    ones, zeros = (batch.weight * batch.y).sum(), (batch.weight * (1 - batch.y)).sum()
-    mass_one = rate / jnp.where(ones > 0, ones, 1.0)
-    mass_zero = (1 - rate) / jnp.where(zeros > 0, zeros, 1.0)
-    return batch._replace(weight=batch.weight * jnp.where(batch.y > 0, mass_one, mass_zero))
+    mass = jnp.where(batch.y > 0, rate, 1 - rate)
+    return batch._replace(weight=mass * in_classes(batch)[0])

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from fairsaoml.core.fairness import NOTIONS, make_constraints
 from fairsaoml.core.models import MODELS
@@ -17,7 +17,7 @@ from fairsaoml.core.scores import SCORES
 from fairsaoml.core.settings import Registered, Settings, number, one_of, setting, widths
 from fairsaoml.core.types import Batch, Problem, Schema
 
-__all__ = ["ProblemConfig", "balanced_loss", "make_problem", "notions", "scored"]
+__all__ = ["ProblemConfig", "balanced_loss", "in_classes", "make_problem", "notions", "scored"]
 
 DECISIONS = ("accuracy", "balanced")
 
@@ -75,6 +75,20 @@ def make_problem(config: ProblemConfig, schema: Schema) -> Problem:
     )
 
 
+def in_classes(batch: Batch) -> tuple[Float[Array, "row"], Float[Array, "class"]]:
+    """Each row's share of its class's weight, and the weights of the classes, 0 and 1.
+
+    >>> y, weight = jnp.array([0.0, 1.0, 1.0]), jnp.array([2.0, 1.0, 3.0])
+    >>> shares, totals = in_classes(Batch(x=None, y=y, group=None, weight=weight))
+    >>> shares.tolist(), totals.tolist()
+    ([1.0, 0.25, 0.75], [2.0, 4.0])
+    """
+    members = jnp.where(batch.y == jnp.arange(2.0)[:, None], batch.weight, 0.0)
+    totals = members.sum(axis=1)
+    zero, one = jnp.where(totals > 0, totals, 1.0)
+    return batch.weight / jnp.where(batch.y > 0, one, zero), totals
+
+
 def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
     """Mean of the class means of the logistic loss (D20); a class without rows is left out.
 
@@ -83,12 +97,6 @@ def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]
     0.6930999755859375
     """
     losses = jax.nn.softplus(jnp.where(batch.y > 0, -logits, logits))
-
-    def class_mean(label: int) -> tuple[Float[Array, ""], Bool[Array, ""]]:
-        weight = jnp.where(batch.y == label, batch.weight, 0.0)
-        total = weight.sum()
-        return (weight * losses).sum() / jnp.where(total > 0, total, 1.0), total > 0
-
-    (zero, has_zero), (one, has_one) = class_mean(0), class_mean(1)
-    classes = has_zero.astype(jnp.float32) + has_one.astype(jnp.float32)
-    return (zero + one) / jnp.maximum(classes, 1.0)
+    shares, totals = in_classes(batch)
+    classes = jnp.maximum((totals > 0).sum().astype(jnp.float32), 1.0)
+    return (shares / classes * losses).sum()

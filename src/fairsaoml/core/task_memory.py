@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from fairsaoml.core import buffers
+from fairsaoml.core import buffers, threefry
 from fairsaoml.core.buffers import Buffer, Shuffle, Sizes
 from fairsaoml.core.types import Batch, Key, Schema
 
@@ -49,19 +49,19 @@ def draw_tasks(key: Key, memory: TaskMemory, batch: Batch, iterations: int) -> T
 
     The present task is drawn with probability 1 / seen; a past one stands for those dropped.
     """
-    rows_key, slot_key, choice_key, order_key = jax.random.split(key, 4)
+    rows_key, slot_key, choice_key, order_key = threefry.split(key, 4)
     capacity = memory.rows.priority.shape[2]
     arrived = buffers.sample_of(rows_key, batch, capacity)
     joined = TaskMemory(
         rows=jax.tree.map(lambda old, new: jnp.concatenate([old, new[None]]), memory.rows, arrived),
-        priority=jnp.append(memory.priority, jax.random.uniform(slot_key)),
+        priority=jnp.append(memory.priority, threefry.uniform(slot_key)),
         seen=memory.seen + 1,
     )
     past = buffers.is_held(memory.priority)
     share = memory.seen.astype(jnp.float32) / jnp.maximum(past.sum(), 1).astype(jnp.float32)
     mass = jnp.append(jnp.where(past, share, 0.0), 1.0)
     chosen = jax.random.categorical(choice_key, jnp.log(mass), shape=(iterations,))
-    orders = jax.random.split(order_key, iterations)
+    orders = threefry.split(order_key, iterations)
     pick = jax.vmap(lambda slot, key: buffers.shuffle(key, _task(joined, slot)))
     return TaskDraws(memory=joined, chosen=chosen, order=pick(chosen, orders))
 

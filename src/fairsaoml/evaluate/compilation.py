@@ -10,10 +10,21 @@ from typing import Any
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Learner
 
-__all__ = ["cache_folder", "compiled_for", "jit", "remove_torn", "require_unforked", "use_cache"]
+__all__ = [
+    "cache_folder",
+    "compiled_for",
+    "jit",
+    "jit_once",
+    "remove_torn",
+    "require_unforked",
+    "use_cache",
+]
 
-# A setting of XLA that is switched off.
-ONE_THREAD = "xla_cpu_multi_thread_eigen"
+# Settings of XLA.
+ONE_THREAD = "xla_cpu_multi_thread_eigen"  # switched off
+FUSION_EMITTERS = "xla_cpu_use_fusion_emitters"  # the better kernels, which take twice as long
+# How hard LLVM tries, 3 by default: with 2 a round is as fast, and compiled in a fifth less time.
+EFFORT = "xla_backend_optimization_level"
 LOOKED = "looked-through"  # an empty file: its time says which programs are known to be whole
 
 
@@ -65,7 +76,21 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` of a round: its operations are too small to be worth splitting between threads."""
     import jax
 
-    return jax.jit(function, compiler_options=_one_thread(), **options)
+    return jax.jit(function, compiler_options=_for_rounds(), **options)
+
+
+def jit_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit` of what runs once: compiled in half the time, and slower than a round may be."""
+    import jax
+
+    def call(*arguments: Any) -> Any:
+        # JAX takes options for the outermost program alone.
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
+            return function(*arguments)
+        return compiled(*arguments)
+
+    compiled = jax.jit(function, compiler_options=_for_once())
+    return call
 
 
 def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
@@ -74,11 +99,16 @@ def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
 
 
 @cache
-def _one_thread() -> dict[str, bool]:
-    return _known({ONE_THREAD: False})
+def _for_rounds() -> dict[str, bool | int]:
+    return {**_known({ONE_THREAD: False}), **_known({EFFORT: 2})}
 
 
-def _known(settings: dict[str, bool]) -> dict[str, bool]:
+@cache
+def _for_once() -> dict[str, bool | int]:
+    return {**_known({FUSION_EMITTERS: False}), **_known({EFFORT: 1})}
+
+
+def _known(settings: dict[str, bool | int]) -> dict[str, bool | int]:
     """Settings of the compiler, none where this version of it does not have one of them."""
     import jax
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from fairsaoml.core import threefry
 from fairsaoml.core.types import Batch, Key, Learner, Problem, State
 from fairsaoml.evaluate.measures import loss_and_violation
 
@@ -40,7 +41,7 @@ def labelled_share(key: Key, batch: Batch) -> tuple[Batch, Bool[Array, "row"]]:
     """A uniform tenth of the task's rows as a support batch, and which rows are not in it."""
     slots = batch.y.shape[0]
     rows = jnp.arange(slots)
-    priority = jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row)))(rows)
+    priority = threefry.uniform_each(key, rows)
     priority = jnp.where(batch.weight > 0, priority, jnp.inf)
     size = jnp.ceil(SUPPORT_SHARE * batch.weight.sum())
     room = -(-slots // 8)  # a tenth of the rows always fits into an eighth of the slots

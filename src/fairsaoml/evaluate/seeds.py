@@ -13,6 +13,7 @@ import numpy as np
 
 from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State, Task
+from fairsaoml.evaluate.compilation import jit_once
 from fairsaoml.evaluate.labelled import Adapted
 from fairsaoml.evaluate.round import Outcome, run_round
 from fairsaoml.evaluate.traced import TracedOnce
@@ -99,7 +100,7 @@ def first_states(learner: Learner, seeds: Sequence[int]) -> State:
     """Every seed's state before the first round."""
     if learner.turn:
         return _together([learner.init(None) for _ in seeds])
-    return jax.jit(jax.vmap(lambda key: learner.init(init_key(key))))(run_keys(seeds))
+    return jit_once(jax.vmap(lambda key: learner.init(init_key(key))))(run_keys(seeds))
 
 
 def with_room(learner: Learner, state: State, round: int) -> State:

@@ -8,7 +8,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-__all__ = ["one_blas_thread", "one_thread"]
+__all__ = ["give_back", "one_blas_thread", "one_thread"]
 
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's numbers of its settings
 LARGEST_KEPT, MOST_KEPT = 32 << 20, 256 << 20  # bytes: of one piece, the most that glibc allows
@@ -39,6 +39,12 @@ def _keep_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(MMAP_THRESHOLD, LARGEST_KEPT)
         mallopt(TRIM_THRESHOLD, MOST_KEPT)
+
+
+def give_back() -> None:
+    """Give the memory that is free back to the system: after a compilation that is most of it."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def one_blas_thread() -> Any:

@@ -24,6 +24,7 @@ from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_bas
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.settings import integer, number, one_of, optional, setting
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
+from fairsaoml.core.vectors import every_pair, vectors
 
 __all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]
 
@@ -109,15 +110,20 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
 
     def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
         steps = jax.tree.map(lambda eta: eta[0], inner_steps(problem, config, state, levels=1))
-        meta = run_base_learner(problem, state.meta, support, deployed, steps, config.inner_steps)
-        return state._replace(meta=meta)
+        flat = vectors(problem, state.meta.primal)
+        meta = run_base_learner(
+            flat.problem, flat.of(state.meta), support, deployed, steps, config.inner_steps
+        )
+        return state._replace(meta=flat.tree_of(meta))
 
     def step(
         key: Key, round: Int[Array, ""], old: State, batch: Batch, deployed: Deployed
     ) -> Update:
         levels = old.bank.regret.shape[0]
         roll = experts.roll_call(config, round, levels, config.cover)  # line 5
-        state = old._replace(longest_row=jnp.maximum(old.longest_row, buffers.longest_row(batch)))
+        flat = vectors(problem, old.meta.primal)
+        state = every_pair(flat.of, old)
+        state = state._replace(longest_row=jnp.maximum(old.longest_row, buffers.longest_row(batch)))
         if config.cover == "dynamic":
             kept = experts.promote((state.bank, state.samples), roll.promoted)
             state = state._replace(bank=kept[0], samples=kept[1])
@@ -132,15 +138,17 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         sizes = Sizes(support=config.support, query=config.query)
         hands = jax.vmap(lambda order: buffers.deal(order, sizes))(draws.order)
         rows = Rows(draws.samples, hands)
-        meta, pairs = learn(problem, config, state.meta, bank.pair, rows, terms, roll)  # 15-24
+        meta, pairs = learn(
+            flat.problem, config, state.meta, bank.pair, rows, terms, roll
+        )  # lines 15-24
         credited, violation = credit(
-            problem, config, meta, bank._replace(pair=pairs), rows, terms, roll.present
+            flat.problem, config, meta, bank._replace(pair=pairs), rows, terms, roll.present
         )  # lines 25-28
         # An empty task wakes levels all the same.
         idle = state._replace(bank=bank, samples=draws.samples)
         return Update(
-            learned=idle._replace(meta=meta, bank=credited),
-            idle=idle,
+            learned=every_pair(flat.tree_of, idle._replace(meta=meta, bank=credited)),
+            idle=every_pair(flat.tree_of, idle),
             violation=violation,
             weights=terms.weights,
             present=roll.present,
@@ -288,11 +296,10 @@ def credit(
     def cost(pair: PrimalDual, rows: Batch) -> tuple[Float[Array, ""], Array]:
         return lagrangian(problem, pair, rows, terms.deployed)
 
-    duals = bank.pair.dual
-    if config.credit_dual == "meta":
-        duals = jnp.broadcast_to(meta.dual, duals.shape)
-    of_meta, violation = jax.vmap(cost, in_axes=(None, 0))(meta, fresh)
-    of_expert, _ = jax.vmap(cost)(bank.pair._replace(dual=duals), fresh)
+    metas = experts.spread(meta, present.shape[0])
+    own = bank.pair if config.credit_dual == "own" else bank.pair._replace(dual=metas.dual)
+    both = jax.tree.map(lambda one, other: jnp.stack([one, other]), metas, own)
+    (of_meta, of_expert), violations = jax.vmap(jax.vmap(cost), in_axes=(0, None))(both, fresh)
     # Same sign as evaluate.regret: positive means the expert won.
     bank = experts.credited(bank, of_meta - of_expert, present, config.credit_bound)
-    return bank, terms.weights @ violation
+    return bank, terms.weights @ violations[0]

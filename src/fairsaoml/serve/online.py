@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
+from fairsaoml.core import threefry
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import warn
 from fairsaoml.core.keys import init_key, round_keys
@@ -28,7 +29,7 @@ from fairsaoml.core.types import (
     State,
     Task,
 )
-from fairsaoml.evaluate.compilation import jit, require_unforked, use_cache
+from fairsaoml.evaluate.compilation import jit, jit_once, require_unforked, use_cache
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.round import shown_by
 from fairsaoml.evaluate.seeds import bucket
@@ -410,10 +411,10 @@ def programs(
     _, learner = pose(entry, config, schema)
 
     def init(seed: Any) -> State:
-        return learner.init(None if learner.turn else init_key(jax.random.key(seed)))
+        return learner.init(None if learner.turn else init_key(threefry.from_seeds(seed)))
 
     def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
-        key = None if learner.turn else round_keys(jax.random.key(seed), round).step
+        key = None if learner.turn else round_keys(threefry.from_seeds(seed), round).step
         return learner.step(key, round, state, batch)
 
     def scores(state: State, x: Any, group: Any) -> tuple[Any, Any]:
@@ -431,7 +432,7 @@ def programs(
     made_of = learner.made_of and f"online {learner.made_of}"
     return Programs(
         learner=learner,
-        init=jax.jit(init),
+        init=jit_once(init),
         step=TracedOnce(step, made_of, (RoundInfo,)),
         scores=jit(scores),
         explained=jit(explained),
