@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from fairsaoml.core.primal_dual import project
 from fairsaoml.core.types import Batch, Params, Problem, Task
-from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.regret.comparator import Comparators
+from fairsaoml.evaluate.round import loss_and_violation
 from fairsaoml.evaluate.seeds import bucket, stacked
 
 __all__ = ["Pool", "best_of_pool", "fit_pool"]

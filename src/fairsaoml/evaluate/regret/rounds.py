@@ -17,7 +17,18 @@ from fairsaoml.core import prior
 from fairsaoml.core.types import Batch, Problem, Task
 from fairsaoml.evaluate.seeds import bucket, stacked
 
-__all__ = ["Floats", "Ints", "Rounds", "base_rates", "deployment", "linear_rounds", "priors"]
+__all__ = [
+    "Floats",
+    "Ints",
+    "Rounds",
+    "Worst",
+    "base_rates",
+    "deployment",
+    "doubling",
+    "linear_rounds",
+    "priors",
+    "worst",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -145,3 +156,35 @@ def _means(coefficients: Floats) -> Floats:
     positive, negative = np.maximum(coefficients, 0.0), np.maximum(-coefficients, 0.0)
     one, other = (side.sum(axis=1, keepdims=True) for side in (positive, negative))
     return positive / np.where(one > 0, one, 1.0) - negative / np.where(other > 0, other, 1.0)
+
+
+class Worst(NamedTuple):
+    """The window of a length with the largest sum; rounds count from 1, both ends inside."""
+
+    total: float
+    first: int
+    last: int
+
+
+def doubling(most: int) -> list[int]:
+    """1, 2, 4, ... up to `most`.
+
+    >>> doubling(10)
+    [1, 2, 4, 8]
+    """
+    return [1 << power for power in range(most.bit_length())] if most > 0 else []
+
+
+def worst(values: Sequence[float], length: int) -> Worst:
+    """The largest sum over the windows of one length of a whole series.
+
+    >>> worst([0.1, -0.3, 0.2, 0.3], 2)
+    Worst(total=0.5, first=3, last=4)
+    """
+    total = sum(values[:length])
+    largest = Worst(total, 1, length)
+    for last in range(length, len(values)):
+        total += values[last] - values[last - length]
+        if total > largest.total:
+            largest = Worst(total, last - length + 2, last + 1)
+    return largest
