@@ -46,7 +46,7 @@ __all__ = [
     "largest_regret",
     "proven_growth",
     "regret",
-    "windowed_violation",
+    "violations",
 ]
 
 EXACT = (
@@ -154,13 +154,33 @@ def largest_regret(loss: Floats, best: Comparators) -> Regret:
     return Regret(value=float(regrets[at]), first=first, last=first + best.length - 1)
 
 
-def windowed_violation(
-    series: Sequence[LossSeries], constraints: Sequence[str], window: int
-) -> dict[str, dict[str, Any]]:
-    """The largest sum of each violation over windows of a length, as figures over seeds."""
+def violations(
+    series: Sequence[LossSeries],
+    constraints: Sequence[str],
+    *,
+    seeds: Sequence[int],
+    windows: Sequence[int],
+    adapted: bool,
+) -> dict[str, Any]:
+    """The largest sum of each violation over windows, as figures over seeds; no comparator."""
+    rounds = len(series[0].loss)
     return {
-        name: _figure([worst(one.violation[:, i].tolist(), window) for one in series])
-        for i, name in enumerate(constraints)
+        "form": "adapted" if adapted else "zero-shot",
+        "rounds": rounds,
+        "seeds": list(seeds),
+        "constraints": list(constraints),
+        "comparator": None,
+        "windows": [
+            {
+                "window": window,
+                "violation": {
+                    name: _figure([worst(one.violation[:, i].tolist(), window) for one in series])
+                    for i, name in enumerate(constraints)
+                },
+                "proven": proven_growth(rounds, window)._asdict(),
+            }
+            for window in windows
+        ],
     }
 
 
@@ -198,8 +218,10 @@ def regret(
         adapt = adapting and _adapted(adapting, problem, config, tasks, seed)
         solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round, adapt))
     total = len({id(solver) for solver in solvers}) * sum(rounds - n + 1 for n in lengths)
-    done, entries = 0, {}
-    for length in lengths:
+    names = [constraint.name for constraint in problem.constraints]
+    report = violations(series, names, seeds=seeds, windows=lengths, adapted=adapted)
+    done = 0
+    for length, entry in zip(lengths, report["windows"], strict=True):
         solved = []
         for solver in solvers:
             if length not in solver.solved:
@@ -212,21 +234,12 @@ def regret(
             for played, bests in zip(series, solved, strict=True)
         ]
         fair, free = map(_figure, zip(*regrets, strict=True))
-        entries[length] = {
-            "window": length,
-            "fair_regret": fair,
-            "regret": free,
-            "violation": windowed_violation(series, [c.name for c in problem.constraints], length),
-            "proven": proven_growth(rounds, length)._asdict(),
-        }
-    return {
-        "form": "adapted" if adapted else "zero-shot",
-        "rounds": rounds,
-        "seeds": list(seeds),
-        "constraints": [c.name for c in problem.constraints],
+        entry |= {"fair_regret": fair, "regret": free}
+    whole = report["windows"][-1]
+    return report | {
         "comparator": _said(solvers, config, adapting is not None) | {"every_round": every_round},
-        "windows": [entries[length] for length in windows],
-        "static": {key: entries[rounds][key] for key in ("fair_regret", "regret", "violation")},
+        "windows": [entry for entry in report["windows"] if entry["window"] in windows],
+        "static": {key: whole[key] for key in ("fair_regret", "regret", "violation")},
     }
 
 
