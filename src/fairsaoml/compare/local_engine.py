@@ -1,16 +1,12 @@
-"""Runs in processes of this machine: each runs many jobs, one after another."""
+"""Runs in processes of this machine: a process for each."""
 
 import multiprocessing
 import os
 import traceback
 from collections import Counter, deque
 from collections.abc import Sequence
-from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import NamedTuple
-
-import jax
 
 from fairsaoml.compare.engine import LOSSES, Job, run_job, too_many_losses
 from fairsaoml.core.errors import FairSAOMLError, RunError
@@ -20,103 +16,74 @@ from fairsaoml.runs.runner import Interrupted
 __all__ = ["run_in_processes"]
 
 
-class Worker(NamedTuple):
-    """A process and its current job."""
-
-    process: BaseProcess
-    number: int
-
-
 def run_in_processes(
     jobs: Sequence[Job], waiting: Sequence[int], workers: int, on_event: OnEvent
 ) -> None:
     """Run the waiting jobs in their order, `workers` at a time; called by `run_all`."""
     queue, losses = deque(waiting), Counter[int]()
-    team: dict[Connection, Worker] = {}
-
-    def hand_out(connection: Connection, process: BaseProcess) -> None:
-        number = queue.popleft()
-        team[connection] = Worker(process, number)
-        with suppress(OSError):  # a worker killed while it waited: its pipe's end will tell
-            connection.send((number, jobs[number]))
-
+    running: dict[Connection, tuple[int, BaseProcess]] = {}
     try:
-        for _ in range(workers):
-            hand_out(*_start())
-        while team:
-            for connection in wait(list(team)):
+        while queue or running:
+            while queue and len(running) < workers:
+                number = queue.popleft()
+                connection, process = _start(jobs[number], number)
+                running[connection] = number, process
+            for connection in wait(list(running)):
                 assert isinstance(connection, Connection)
-                number = team[connection].number
+                number, process = running[connection]
                 try:
                     message = connection.recv()
                 except (EOFError, OSError):  # killed, by whomever
-                    team.pop(connection).process.join()
                     losses[number] += 1
                     if losses[number] >= LOSSES:
                         raise too_many_losses(jobs[number]) from None
-                    on_event(Event("lost", number))
                     queue.appendleft(number)
-                    hand_out(*_start())
-                    continue
+                    message = Event("lost", number)
                 if isinstance(message, FairSAOMLError):
                     raise message
+                if message.kind in ("finished", "lost"):
+                    del running[connection]
+                    connection.close()
+                    process.join()
                 on_event(message)
-                if message.kind == "finished":
-                    process = team.pop(connection).process
-                    if queue:
-                        hand_out(connection, process)
-                    else:
-                        connection.close()
-                        process.join()
     finally:
-        _dismiss(team)
+        for connection in running:  # each stops after its round; Ctrl-C once more stops at once
+            connection.close()
+        try:
+            for _, process in running.values():
+                process.join()
+        except KeyboardInterrupt:
+            for _, process in running.values():
+                process.kill()
 
 
-def _start() -> tuple[Connection, BaseProcess]:
-    """Start a process that waits for jobs; spawned, as a fork of several threads may hang."""
+def _start(job: Job, number: int) -> tuple[Connection, BaseProcess]:
+    """Start a process that runs a job; spawned, as a fork of several threads may hang."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs,), name="fairsaoml worker", daemon=True)
+    arguments = (theirs, job, number)
+    process = context.Process(target=_work, args=arguments, name="fairsaoml worker", daemon=True)
     process.start()
     theirs.close()  # so that the pipe ends when the process does
     return ours, process
 
 
-def _dismiss(team: dict[Connection, Worker]) -> None:
-    """Stop all workers after their current round; Ctrl-C once more stops them at once."""
-    for connection in team:
-        connection.close()
-    try:
-        for worker in team.values():
-            worker.process.join()
-    except KeyboardInterrupt:
-        for worker in team.values():
-            worker.process.kill()
-
-
-def _work(connection: Connection) -> None:
-    """Run the jobs that are sent, report their events, until the other end is closed."""
+def _work(connection: Connection, job: Job, number: int) -> None:
+    """Run a job and report its events, until the other end is closed."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C is for the parent process, which then closes the pipe
 
     def send(event: Event) -> None:
-        # Nothing arrives while a job is running: what can be read then is the pipe's end.
-        if connection.poll():
+        if connection.poll():  # nothing is ever sent here: what can be read is the pipe's end
             raise Interrupted("stopped")
         connection.send(event)
 
-    while True:
-        try:
-            number, job = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            run_job(job, number, send)
-            jax.clear_caches()  # the next job has programs of its own
-        except (Interrupted, BrokenPipeError):
-            return
-        except FairSAOMLError as error:
-            connection.send(error)
-        except Exception as error:
-            details = "".join(traceback.format_exception(error)).strip()
-            connection.send(RunError(f"the run in {job.folder} failed: {details}"))
+    try:
+        run_job(job, number, send)
+    except (Interrupted, BrokenPipeError):
+        return
+    except FairSAOMLError as error:
+        connection.send(error)
+    except Exception as error:
+        details = "".join(traceback.format_exception(error)).strip()
+        connection.send(RunError(f"the run in {job.folder} failed: {details}"))
