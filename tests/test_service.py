@@ -12,10 +12,10 @@ from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.runs.learn import learn
-from fairsaoml.runs.predict import predict_rows
 from fairsaoml.serve import limits
 from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
+from fairsaoml.serve.predict import predict_rows
 from fairsaoml.serve.routes import document
 from fairsaoml.serve.saving import load
 from fairsaoml.serve.service import Service, replay

@@ -137,6 +137,11 @@ class OnlineLearner(Saveable):
         return tuple(c.name for c in make_problem(self.config, self.schema).constraints)
 
     @property
+    def explains(self) -> bool:
+        """Whether the learner can tell why rows are decided as they are."""
+        return self._programs.learner.explain is not None
+
+    @property
     def state(self) -> State:
         """What was learned, as the learner keeps it."""
         return self._state
