@@ -12,7 +12,7 @@ from typing import Any
 
 from fairsaoml.compare.engine import Job, run_all
 from fairsaoml.core.errors import ConfigError, closest
-from fairsaoml.evaluate.metrics import GroupCounts, add, counts_from_json, figures
+from fairsaoml.evaluate.metrics import figures, pooled
 from fairsaoml.evaluate.rule import RULE, worst
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.verdict import ANSWERS, Asked, judge
@@ -226,12 +226,11 @@ def recovery(lines: Sequence[Line], domain: Mapping[str, Any]) -> int | None:
     """
     first, last = domain["rounds"]
     goal = domain["last"]["pooled"]
-    counts: dict[int, GroupCounts] = {number: {} for number in range(first, last + 1)}
+    by_round: dict[int, list[Line]] = {number: [] for number in range(first, last + 1)}
     for line in lines:
-        if line["round"] in counts:
-            counts[line["round"]] = add(counts[line["round"]], counts_from_json(line["counts"]))
+        by_round.get(line["round"], []).append(line)
     for number in range(first, last):
-        pooled = figures(add(counts[number], counts[number + 1]))
-        if all((pooled[name] or 0) >= (goal[name] or 0) - RECOVERED for name in BACK):
+        both = figures(pooled([*by_round[number], *by_round[number + 1]]))
+        if all((both[name] or 0) >= (goal[name] or 0) - RECOVERED for name in BACK):
             return number + 1 - first + 1
     return None

@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
-from fairsaoml.evaluate.shares import APART, RATES, UNSEEN, Counts, incomparable, summed
+from fairsaoml.evaluate.shares import (
+    APART,
+    RATES,
+    UNSEEN,
+    Counts,
+    GroupCounts,
+    incomparable,
+    pooled,
+    summed,
+)
 
 __all__ = [
     "APART",
@@ -22,11 +31,11 @@ __all__ = [
     "UNSEEN",
     "Counts",
     "GroupCounts",
-    "add",
     "count",
-    "counts_from_json",
     "counts_to_json",
     "figures",
+    "pooled",
+    "with_counts",
 ]
 
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
@@ -42,9 +51,6 @@ FIGURES = (
     "eo_ratio_tpr",
     "eo_ratio_fpr",
 )
-
-
-GroupCounts = Mapping[str, Mapping[str, Counts]]  # attribute -> level -> counts
 
 
 # The rates that fairness compares between groups, by the figure that each becomes.
@@ -79,21 +85,6 @@ def count(
     return {
         attribute.name: _count_levels(attribute, code[:, column], 2 * label + decision)
         for column, attribute in enumerate(attributes)
-    }
-
-
-def add(one: GroupCounts, other: GroupCounts) -> GroupCounts:
-    """The counts of both together, level by level."""
-    return {
-        attribute: {
-            level: summed(
-                counts[attribute][level]
-                for counts in (one, other)
-                if level in counts.get(attribute, {})
-            )
-            for level in {**one.get(attribute, {}), **other.get(attribute, {})}
-        }
-        for attribute in {**one, **other}
     }
 
 
@@ -163,12 +154,9 @@ def counts_to_json(counts: GroupCounts) -> dict[str, Any]:
     }
 
 
-def counts_from_json(plain: Mapping[str, Mapping[str, Mapping[str, int]]]) -> GroupCounts:
-    """Counts from the dictionaries that `counts_to_json` returned."""
-    return {
-        attribute: {level: Counts(**six) for level, six in levels.items()}
-        for attribute, levels in plain.items()
-    }
+def with_counts(counts: GroupCounts) -> dict[str, Any]:
+    """Every figure, and the counts behind them, as plain data."""
+    return {**figures(counts), "counts": counts_to_json(counts)}
 
 
 def _parity(levels: Mapping[str, Counts]) -> tuple[dict[str, Figure], dict[str, str]]:

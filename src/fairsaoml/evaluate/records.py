@@ -7,7 +7,7 @@ import numpy as np
 
 from fairsaoml.core.types import Attribute, Schema, State, Task
 from fairsaoml.evaluate.flags import WARNINGS
-from fairsaoml.evaluate.metrics import count, counts_to_json, figures
+from fairsaoml.evaluate.metrics import count, with_counts
 from fairsaoml.evaluate.round import Adapted, Outcome
 
 __all__ = ["RoundResult", "chances_by_group", "finished"]
@@ -112,8 +112,7 @@ def without_fairness(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]
 
 def tally(y: Any, decisions: Any, group: Any, schema: Schema) -> dict[str, Any]:
     """Counts by group, and the figures made of them."""
-    counts = count(y, decisions, group, schema.attributes)
-    return {**figures(counts), "counts": counts_to_json(counts)}
+    return with_counts(count(y, decisions, group, schema.attributes))
 
 
 def chances_by_group(

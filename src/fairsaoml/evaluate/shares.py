@@ -17,10 +17,12 @@ __all__ = [
     "RATES",
     "UNSEEN",
     "Counts",
+    "GroupCounts",
     "Rate",
     "incomparable",
     "lacks",
     "metric_of",
+    "pooled",
     "summed",
 ]
 
@@ -39,9 +41,32 @@ class Counts(NamedTuple):
     false_positive: int = 0
 
 
+GroupCounts = Mapping[str, Mapping[str, Counts]]  # attribute -> level -> counts
+
+
 def summed(counts: Iterable[Counts]) -> Counts:
     """The sum of several groups' counts."""
     return Counts(*map(sum, zip(Counts(), *counts, strict=True)))
+
+
+def pooled(lines: Iterable[Mapping[str, Any]], only: str | None = None) -> GroupCounts:
+    """The counts of lines of a journal added up, level by level; `only` of one attribute.
+
+    >>> line = {"counts": {"sex": {"f": Counts(rows=3)._asdict()}}}
+    >>> pooled([line, line])["sex"]["f"].rows
+    6
+    """
+    found: dict[str, dict[str, list[Counts]]] = {}
+    for line in lines:
+        for attribute, levels in line["counts"].items():
+            if only in (None, attribute):
+                by_level = found.setdefault(attribute, {})
+                for level, six in (levels or {}).items():
+                    by_level.setdefault(level, []).append(Counts(**six))
+    return {
+        attribute: {level: summed(counts) for level, counts in by_level.items()}
+        for attribute, by_level in found.items()
+    }
 
 
 ROWS = {  # one of the rows that a count counts, in words

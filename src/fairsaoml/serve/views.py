@@ -11,7 +11,7 @@ from typing import Any
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.confidence import Share, wilson
-from fairsaoml.evaluate.shares import RATES, Counts, summed
+from fairsaoml.evaluate.shares import RATES, Counts, pooled
 from fairsaoml.evaluate.verdict import judge
 from fairsaoml.serve.live import reasons_from_bytes
 from fairsaoml.serve.service import TALLY, Service
@@ -64,17 +64,12 @@ class Views:
         lines = self._lines(query, window)[::-1]
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
-        groups: dict[str, Any] = {}
-        for line in lines:
-            for attribute, levels in line["counts"].items():
-                for level, six in levels.items():
-                    groups.setdefault(attribute, {}).setdefault(level, []).append(Counts(**six))
         return {
             "verdict": judge(lines, self.service.asked),
             "rounds": [lines[0]["round"], lines[-1]["round"]],
             "groups": {
-                attribute: {level: _rates(summed(six)) for level, six in levels.items()}
-                for attribute, levels in groups.items()
+                attribute: {level: _rates(six) for level, six in levels.items()}
+                for attribute, levels in pooled(lines).items()
             },
         }
 
