@@ -32,12 +32,14 @@ from fairsaoml.evaluate.confidence import (
     largest_difference_interval,
     smallest_ratio_interval,
 )
-from fairsaoml.evaluate.metrics import MINIMUM_COUNT, count, figures
-from fairsaoml.evaluate.shares import (
+from fairsaoml.evaluate.metrics import (
     METRICS,
+    MINIMUM_COUNT,
     ODDS,
     RATES,
     Counts,
+    count,
+    figures,
     incomparable,
     lacks,
     metric_of,

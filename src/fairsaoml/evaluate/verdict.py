@@ -18,8 +18,8 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.confidence import Interval, Share, typical_ratio
+from fairsaoml.evaluate.metrics import APART, ODDS, RATES, Counts, pooled, summed
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.evaluate.shares import APART, ODDS, RATES, Counts, pooled, summed
 from fairsaoml.evaluate.windows import Line, windows_of
 
 __all__ = [

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from fairsaoml.evaluate.shares import Counts, metric_of, summed
+from fairsaoml.evaluate.metrics import Counts, metric_of, summed
 from fairsaoml.evaluate.verdict import judge, mean_counts
 from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.reading import Line, Run

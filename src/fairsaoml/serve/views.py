@@ -11,7 +11,7 @@ from typing import Any
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.confidence import Share, wilson
-from fairsaoml.evaluate.shares import RATES, Counts, pooled
+from fairsaoml.evaluate.metrics import RATES, Counts, pooled
 from fairsaoml.evaluate.verdict import judge
 from fairsaoml.serve.live import reasons_from_bytes
 from fairsaoml.serve.service import TALLY, Service

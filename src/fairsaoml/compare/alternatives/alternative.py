@@ -1,4 +1,9 @@
-"""What an alternative must do: decide a task's rows, then learn from their labels."""
+"""What an alternative must do, decide a task's rows and then learn their labels; the plain ones.
+
+Those of scikit-learn are refitted (logistic regression and boosted trees) or learn by stochastic
+gradient; those of River learn row by row, all rows of a task being decided before any is learned.
+`balanced`: both classes weigh the same, as our learners decide with `decision=balanced`.
+"""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -9,9 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairsaoml.core.types import Task
+from fairsaoml.core.types import Schema, Task
 
-__all__ = ["Alternative", "Decide", "Decisions", "Fit", "Refitted", "constant"]
+__all__ = [
+    "Alternative",
+    "Decide",
+    "Decisions",
+    "Fit",
+    "Refitted",
+    "adaptive_forest",
+    "boosted_refit",
+    "constant",
+    "logistic",
+    "logistic_refit",
+    "sgd",
+]
 
 Decisions = NDArray[np.int64]  # (row,) 0 or 1
 Decide = Callable[[Any, Any], Decisions]  # of features and group codes
@@ -75,3 +92,136 @@ def constant(label: int) -> Decide:
     array([1, 1])
     """
     return lambda x, group: np.full(len(x), label)
+
+
+def logistic_refit(
+    schema: Schema,
+    seed: int,
+    *,
+    window: int | None = None,
+    every: int = 1,
+    balanced: bool = False,
+    C: float = 1.0,
+) -> Alternative:
+    """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
+    from sklearn.linear_model import LogisticRegression
+
+    return _refitted(LogisticRegression(C=C, class_weight=_weight(balanced)), window, every)
+
+
+def boosted_refit(
+    schema: Schema,
+    seed: int,
+    *,
+    window: int | None = None,
+    every: int = 1,
+    balanced: bool = False,
+) -> Alternative:
+    """`HistGradientBoostingClassifier` fitted on all the past."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(class_weight=_weight(balanced), random_state=seed)
+    return _refitted(model, window, every)
+
+
+def _weight(balanced: bool) -> str | None:
+    return "balanced" if balanced else None
+
+
+def _refitted(model: Any, window: int | None, every: int) -> Alternative:
+    from sklearn.base import clone
+
+    def fit(x: Any, y: Any, group: Any) -> Decide:
+        fitted = clone(model).fit(x, y)
+        return lambda x, group: fitted.predict(x)
+
+    return Refitted(fit, window=window, every=every)
+
+
+def sgd(
+    schema: Schema,
+    seed: int,
+    *,
+    alpha: float = 1e-4,
+    average: bool = False,
+    learning_rate: str = "optimal",
+    eta0: float = 0.01,
+) -> Alternative:
+    """`SGDClassifier(loss="log_loss")`: one pass over each task by `partial_fit`."""
+    from sklearn.linear_model import SGDClassifier
+
+    return _Partial(
+        SGDClassifier(
+            loss="log_loss",
+            alpha=alpha,
+            average=average,
+            learning_rate=learning_rate,
+            eta0=eta0,
+            random_state=seed,
+        )
+    )
+
+
+class _Partial(Alternative):
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._begun = False
+
+    def decide(self, x: Any, group: Any) -> Decisions:
+        return self._model.predict(x) if self._begun else np.zeros(len(x), int)
+
+    def learn(self, task: Task) -> None:
+        self._model.partial_fit(task.x, task.y.astype(int), classes=[0, 1])
+        self._begun = True
+
+
+def logistic(
+    schema: Schema,
+    seed: int,
+    *,
+    learning_rate: float = 0.01,
+    l2: float = 0.0,
+    balanced: bool = False,
+) -> Alternative:
+    """`StandardScaler | LogisticRegression`: plain stochastic gradient, row by row.
+
+    `balanced` gives both classes the same weight, by how often each was seen so far.
+    """
+    from river import linear_model, optim, preprocessing
+
+    model = linear_model.LogisticRegression(optimizer=optim.SGD(learning_rate), l2=l2)
+    return _RowByRow(preprocessing.StandardScaler() | model, schema, balanced)
+
+
+def adaptive_forest(
+    schema: Schema, seed: int, *, n_models: int = 10, lambda_value: int = 6, grace_period: int = 50
+) -> Alternative:
+    """`ARFClassifier`: Hoeffding trees that are replaced where drift is detected."""
+    from river import forest
+
+    model = forest.ARFClassifier(
+        n_models=n_models, lambda_value=lambda_value, grace_period=grace_period, seed=seed
+    )
+    return _RowByRow(model, schema)
+
+
+class _RowByRow(Alternative):
+    def __init__(self, model: Any, schema: Schema, balanced: bool = False) -> None:
+        self._model = model
+        self._names = schema.features
+        self._seen = [0, 0] if balanced else None  # rows by label
+
+    def decide(self, x: Any, group: Any) -> Decisions:
+        labels = [self._model.predict_one(row) for row in self._rows(x)]
+        return np.array([NOTHING_LEARNED if label is None else label for label in labels], int)
+
+    def learn(self, task: Task) -> None:
+        for row, label in zip(self._rows(task.x), task.y.astype(int).tolist(), strict=True):
+            if self._seen is None:
+                self._model.learn_one(row, label)
+                continue
+            self._seen[label] += 1
+            self._model.learn_one(row, label, w=sum(self._seen) / (2 * self._seen[label]))
+
+    def _rows(self, x: Any) -> list[dict[str, float]]:
+        return [dict(zip(self._names, row, strict=True)) for row in x.tolist()]

@@ -5,8 +5,15 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from fairsaoml.compare.alternatives import fairlearn, river, sklearn
-from fairsaoml.compare.alternatives.alternative import Alternative
+from fairsaoml.compare.alternatives import fairlearn
+from fairsaoml.compare.alternatives.alternative import (
+    Alternative,
+    adaptive_forest,
+    boosted_refit,
+    logistic,
+    logistic_refit,
+    sgd,
+)
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema
 
@@ -42,13 +49,13 @@ def _reduction(moment: str, constraints: str) -> Listing:
 
 
 CATALOG: dict[str, Listing] = {
-    "logistic-refit": Listing("sklearn", sklearn.logistic_refit, "scikit-learn LogisticRegression"),
+    "logistic-refit": Listing("sklearn", logistic_refit, "scikit-learn LogisticRegression"),
     "boosted-refit": Listing(
-        "sklearn", sklearn.boosted_refit, "scikit-learn HistGradientBoostingClassifier"
+        "sklearn", boosted_refit, "scikit-learn HistGradientBoostingClassifier"
     ),
     "sgd": Listing(
         "sklearn",
-        sklearn.sgd,
+        sgd,
         "scikit-learn SGDClassifier of logistic loss, one pass over each task",
         random=True,
     ),
@@ -63,11 +70,11 @@ CATALOG: dict[str, Listing] = {
         random=True,
     ),
     "river-logistic": Listing(
-        "river", river.logistic, "River StandardScaler and LogisticRegression, row by row"
+        "river", logistic, "River StandardScaler and LogisticRegression, row by row"
     ),
     "river-forest": Listing(
         "river",
-        river.adaptive_forest,
+        adaptive_forest,
         "River adaptive random forest (ARFClassifier), row by row",
         random=True,
     ),
