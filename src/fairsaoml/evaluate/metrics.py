@@ -71,6 +71,18 @@ class Counts(NamedTuple):
     y0_rows: int = 0
     false_positive: int = 0
 
+    @classmethod
+    def of_kinds(cls, true_no: int, false_yes: int, false_no: int, true_yes: int) -> "Counts":
+        """The counts of four kinds of rows: by label, and by decision within it."""
+        return cls(
+            rows=true_no + false_yes + false_no + true_yes,
+            predicted_positive=false_yes + true_yes,
+            y1_rows=false_no + true_yes,
+            true_positive=true_yes,
+            y0_rows=true_no + false_yes,
+            false_positive=false_yes,
+        )
+
 
 GroupCounts = Mapping[str, Mapping[str, Counts]]  # attribute -> level -> counts
 
@@ -337,18 +349,10 @@ def _count_levels(
             f"declared), got {code.min()}..{code.max()}; encode groups with the stream's schema"
         )
     table = np.bincount(4 * code + cell, minlength=4 * slots).reshape(slots, 4)
-    by_level = {}
-    for level, (true_no, false_yes, false_no, true_yes) in zip(
-        (*attribute.levels, UNSEEN), table.tolist(), strict=True
-    ):
-        by_level[level] = Counts(
-            rows=true_no + false_yes + false_no + true_yes,
-            predicted_positive=false_yes + true_yes,
-            y1_rows=false_no + true_yes,
-            true_positive=true_yes,
-            y0_rows=true_no + false_yes,
-            false_positive=false_yes,
-        )
+    levels = (*attribute.levels, UNSEEN)
+    by_level = {
+        level: Counts.of_kinds(*four) for level, four in zip(levels, table.tolist(), strict=True)
+    }
     if not by_level[UNSEEN].rows:
         del by_level[UNSEEN]
     return by_level
