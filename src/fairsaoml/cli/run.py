@@ -121,7 +121,7 @@ def run(
 
 def _say_first(setup: Any) -> None:
     """What a person should know before the first round."""
-    from fairsaoml.runs.decision import decision_words
+    from fairsaoml.runs.spec import decision_words
 
     if (base_rate := setup.stream.base_rate) is not None:
         typer.echo(decision_words(setup.config["decision"], base_rate), err=True)

@@ -101,14 +101,18 @@ def decision_table(predicted: Prediction, keep: Sequence[str] = ()) -> Any:
         for name in model.groups_:
             own = [f"[{name}=" in constraint for constraint in model.constraints_]
             columns[f"moved_by:{name}"] = _rounded(why.moved_by[:, own].sum(axis=1))
-        # What a column counts is what its features count together.
-        encoded = model.encoder.columns if model.encoder else ()
-        names = [column.name for column in encoded] or list(model.stream.schema.features)
-        widths = [len(column.features) for column in encoded] or [1] * len(names)
-        begins = np.cumsum([0, *widths[:-1]])
-        parts = np.add.reduceat(why.contribution, begins, axis=1)
+        names, parts = _of_columns(model, why.contribution)
         columns["because"] = [_reasons(names, row) for row in parts]
     return pa.table(columns)
+
+
+def _of_columns(model: RunModel, contribution: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The table's columns, and what each counts: what its features count together."""
+    columns = model.encoder.columns if model.encoder else ()
+    if not columns:
+        return list(model.stream.schema.features), contribution
+    begins = np.cumsum([0, *(len(column.features) for column in columns[:-1])])
+    return [column.name for column in columns], np.add.reduceat(contribution, begins, axis=1)
 
 
 def _rounded(values: Any) -> np.ndarray:

@@ -16,9 +16,9 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.files import read_json
 from fairsaoml.serve.access import MOST_LABELS, MOST_ROWS, MOST_WATCHERS, Refused, read_body
 from fairsaoml.serve.deciding import Answer
+from fairsaoml.serve.reading import parse, to_json
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.views import WINDOW
-from fairsaoml.serve.wire import parse, to_json
 
 if TYPE_CHECKING:
     from fairsaoml.serve.app import App

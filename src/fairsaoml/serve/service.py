@@ -21,9 +21,8 @@ from fairsaoml.core.types import Task
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import tidy
 from fairsaoml.runs.folder import SERVED, SERVICE, locked, read_spec
-from fairsaoml.serve import labelling
 from fairsaoml.serve.alarms import Alarm, Alarms
-from fairsaoml.serve.deciding import Answer, Deciding
+from fairsaoml.serve.deciding import Answer, Deciding, erase, label, never
 from fairsaoml.serve.live import decide, learn, served_learner
 from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.online import MANY_ROWS, OnlineLearner
@@ -135,15 +134,15 @@ class Service:
         Raises:
             FullDisk: nothing of this call was taken.
         """
-        return self._write(lambda now: labelling.label(self.tasks, self.reader, labels, now))
+        return self._write(lambda now: label(self.tasks, self.reader, labels, now))
 
     def never(self, ids: Sequence[Any]) -> dict[str, Any]:
         """Wait no longer for the labels of these ids; they are counted by decision and group."""
-        return self._write(lambda now: labelling.never(self.store, self.reader, ids))
+        return self._write(lambda now: never(self.store, self.reader, ids))
 
     def erase(self, ids: Sequence[Any]) -> dict[str, Any]:
         """Remove rows from the store; what was learned from them stays learned."""
-        return self._write(lambda now: labelling.erase(self.store, ids))
+        return self._write(lambda now: erase(self.store, ids))
 
     def _write(self, work: Callable[[float], dict[str, Any]]) -> dict[str, Any]:
         with self._lock:

@@ -5,15 +5,8 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from fairsaoml.compare.alternatives import fairlearn
-from fairsaoml.compare.alternatives.alternative import (
-    Alternative,
-    adaptive_forest,
-    boosted_refit,
-    logistic,
-    logistic_refit,
-    sgd,
-)
+from fairsaoml.compare.alternatives import alternative
+from fairsaoml.compare.alternatives.alternative import Alternative
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema
 
@@ -39,7 +32,7 @@ class Listing(NamedTuple):
 def _reduction(moment: str, constraints: str) -> Listing:
     return Listing(
         "fairlearn",
-        fairlearn.exponentiated_gradient,
+        alternative.exponentiated_gradient,
         f"Fairlearn ExponentiatedGradient with {moment} over logistic regression, which decides "
         "at random among its classifiers",
         fixed={"moment": moment},
@@ -49,13 +42,15 @@ def _reduction(moment: str, constraints: str) -> Listing:
 
 
 CATALOG: dict[str, Listing] = {
-    "logistic-refit": Listing("sklearn", logistic_refit, "scikit-learn LogisticRegression"),
+    "logistic-refit": Listing(
+        "sklearn", alternative.logistic_refit, "scikit-learn LogisticRegression"
+    ),
     "boosted-refit": Listing(
-        "sklearn", boosted_refit, "scikit-learn HistGradientBoostingClassifier"
+        "sklearn", alternative.boosted_refit, "scikit-learn HistGradientBoostingClassifier"
     ),
     "sgd": Listing(
         "sklearn",
-        sgd,
+        alternative.sgd,
         "scikit-learn SGDClassifier of logistic loss, one pass over each task",
         random=True,
     ),
@@ -63,18 +58,20 @@ CATALOG: dict[str, Listing] = {
     "expgrad-eo": _reduction("EqualizedOdds", constraints="eo"),
     "threshold": Listing(
         "fairlearn",
-        fairlearn.threshold_optimizer,
+        alternative.threshold_optimizer,
         "Fairlearn ThresholdOptimizer for demographic parity over logistic regression, which "
         "needs the group of everyone it decides on, and sets a threshold for each",
         constraints="dp",
         random=True,
     ),
     "river-logistic": Listing(
-        "river", logistic, "River StandardScaler and LogisticRegression, row by row"
+        "river",
+        alternative.river_logistic,
+        "River StandardScaler and LogisticRegression, row by row",
     ),
     "river-forest": Listing(
         "river",
-        adaptive_forest,
+        alternative.river_forest,
         "River adaptive random forest (ARFClassifier), row by row",
         random=True,
     ),
