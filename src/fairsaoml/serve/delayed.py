@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError
-from fairsaoml.serve.rows import Layout, from_rows, to_rows
+from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
 from fairsaoml.serve.tasks import NewRow, Tally, TaskRules, Tasks
 
@@ -324,7 +324,7 @@ class DelayedLabels:
 
     def _layouts(self) -> list[Layout | None]:
         """The layouts of features and sensitive features, if any, once there have been rows."""
-        return [plain and Layout.from_json(plain) for plain in self._store.fact("layouts") or []]
+        return self._store.fact("layouts") or []
 
     def _catch_up(self) -> float:
         """Do what is due by now, learn from the closed tasks, return the time."""
@@ -371,7 +371,7 @@ class DelayedLabels:
             number=number,
             round=round,
             ids=[json.loads(row.id) for row in rows],
-            X=from_rows(layout or Layout("numbers"), [json.loads(row.content) for row in rows]),
+            X=from_rows(layout or NUMBERS, [json.loads(row.content) for row in rows]),
             y=np.asarray([json.loads(row.label) for row in rows]),
             sensitive_features=sensitive and from_rows(sensitive, groups),
             prediction=np.asarray([prediction for prediction, _ in decided]),
