@@ -18,8 +18,8 @@ from fairsaoml.serve.alarms import Alarms
 from fairsaoml.serve.predict import predict_rows
 from fairsaoml.serve.routes import document
 from fairsaoml.serve.saving import load
-from fairsaoml.serve.service import Service, replay
-from serving import ODD, Process, copy_of, finished_run, journal, people, rules, serving
+from fairsaoml.serve.service import Service
+from serving import ODD, Process, copy_of, finished_run, journal, people, replay, rules, serving
 
 
 @pytest.fixture

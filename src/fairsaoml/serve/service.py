@@ -30,7 +30,7 @@ from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.store import FullDisk, Store, to_text
 from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, TaskRules, Tasks
 
-__all__ = ["TALLY", "Service", "replay"]
+__all__ = ["STORE", "TALLY", "Service", "read_rows"]
 
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
@@ -253,20 +253,6 @@ def read_rows(reader: Reader, rows: Sequence[tuple]) -> tuple[Task, np.ndarray]:
         group=reader.codes(contents),
     )
     return task, np.array([json.loads(row.answer)[0] for row in taken])
-
-
-def replay(folder: Path) -> list[dict[str, Any]]:
-    """Learn every round of a stopped service again, from the run; return the journal's lines.
-
-    Only the rows in the store are used, so all of them must still be there.
-    """
-    reader, records = Reader(RunModel(folder)), []
-    online = reader.model.online
-    with closing(Store(folder / SERVICE / STORE)) as store:
-        for (task,) in store.query("SELECT number FROM tasks WHERE round IS NOT NULL ORDER BY 1"):
-            online, record = learn(online, *read_rows(reader, store.query(TAKEN_ROWS, [task])))
-            records.append(tidy(record))
-    return records
 
 
 def post(url: str, content: Mapping[str, Any]) -> None:
