@@ -12,6 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from types import SimpleNamespace as Settings
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "Decisions",
     "Fit",
     "Refitted",
+    "Settings",
     "boosted_refit",
     "constant",
     "exponentiated_gradient",
@@ -40,7 +42,6 @@ Decide = Callable[[Any, Any], Decisions]  # of features and group codes
 Fit = Callable[[Any, Any, Any], Decide]  # of features, labels of both classes, group codes
 
 NOTHING_LEARNED = 0  # the class of every row before the first labels, as our learners decide
-WINDOW = 16  # tasks: the whole past would hold every domain gone by
 SEEDS = 2**32  # how many seeds NumPy's older generators know
 
 
@@ -101,72 +102,39 @@ def constant(label: int) -> Decide:
     return lambda x, group: np.full(len(x), label)
 
 
-def logistic_refit(
-    schema: Schema,
-    seed: int,
-    *,
-    window: int | None = None,
-    every: int = 1,
-    balanced: bool = False,
-    C: float = 1.0,
-) -> Alternative:
+def logistic_refit(schema: Schema, seed: int, settings: Settings) -> Alternative:
     """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
     from sklearn.linear_model import LogisticRegression
 
-    return _refitted(LogisticRegression(C=C, class_weight=_weight(balanced)), window, every)
+    return _refitted(LogisticRegression(C=settings.C, class_weight=_weight(settings)), settings)
 
 
-def boosted_refit(
-    schema: Schema,
-    seed: int,
-    *,
-    window: int | None = None,
-    every: int = 1,
-    balanced: bool = False,
-) -> Alternative:
+def boosted_refit(schema: Schema, seed: int, settings: Settings) -> Alternative:
     """`HistGradientBoostingClassifier` fitted on all the past."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier as Boosted
 
-    model = HistGradientBoostingClassifier(class_weight=_weight(balanced), random_state=seed)
-    return _refitted(model, window, every)
-
-
-def _weight(balanced: bool) -> str | None:
-    return "balanced" if balanced else None
+    return _refitted(Boosted(class_weight=_weight(settings), random_state=seed), settings)
 
 
-def _refitted(model: Any, window: int | None, every: int) -> Alternative:
+def _weight(settings: Settings) -> str | None:
+    return "balanced" if settings.balanced else None
+
+
+def _refitted(model: Any, settings: Settings) -> Alternative:
     from sklearn.base import clone
 
     def fit(x: Any, y: Any, group: Any) -> Decide:
         fitted = clone(model).fit(x, y)
         return lambda x, group: fitted.predict(x)
 
-    return Refitted(fit, window=window, every=every)
+    return Refitted(fit, window=settings.window, every=settings.every)
 
 
-def sgd(
-    schema: Schema,
-    seed: int,
-    *,
-    alpha: float = 1e-4,
-    average: bool = False,
-    learning_rate: str = "optimal",
-    eta0: float = 0.01,
-) -> Alternative:
+def sgd(schema: Schema, seed: int, settings: Settings) -> Alternative:
     """`SGDClassifier(loss="log_loss")`: one pass over each task by `partial_fit`."""
     from sklearn.linear_model import SGDClassifier
 
-    return _Partial(
-        SGDClassifier(
-            loss="log_loss",
-            alpha=alpha,
-            average=average,
-            learning_rate=learning_rate,
-            eta0=eta0,
-            random_state=seed,
-        )
-    )
+    return _Partial(SGDClassifier(loss="log_loss", random_state=seed, **vars(settings)))
 
 
 class _Partial(Alternative):
@@ -182,34 +150,23 @@ class _Partial(Alternative):
         self._begun = True
 
 
-def river_logistic(
-    schema: Schema,
-    seed: int,
-    *,
-    learning_rate: float = 0.01,
-    l2: float = 0.0,
-    balanced: bool = False,
-) -> Alternative:
+def river_logistic(schema: Schema, seed: int, settings: Settings) -> Alternative:
     """`StandardScaler | LogisticRegression`: plain stochastic gradient, row by row.
 
     `balanced` gives both classes the same weight, by how often each was seen so far.
     """
     from river import linear_model, optim, preprocessing
 
-    model = linear_model.LogisticRegression(optimizer=optim.SGD(learning_rate), l2=l2)
-    return _RowByRow(preprocessing.StandardScaler() | model, schema, balanced)
+    optimizer = optim.SGD(settings.learning_rate)
+    model = linear_model.LogisticRegression(optimizer=optimizer, l2=settings.l2)
+    return _RowByRow(preprocessing.StandardScaler() | model, schema, settings.balanced)
 
 
-def river_forest(
-    schema: Schema, seed: int, *, n_models: int = 10, lambda_value: int = 6, grace_period: int = 50
-) -> Alternative:
+def river_forest(schema: Schema, seed: int, settings: Settings) -> Alternative:
     """`ARFClassifier`: Hoeffding trees that are replaced where drift is detected."""
     from river import forest
 
-    model = forest.ARFClassifier(
-        n_models=n_models, lambda_value=lambda_value, grace_period=grace_period, seed=seed
-    )
-    return _RowByRow(model, schema)
+    return _RowByRow(forest.ARFClassifier(seed=seed, **vars(settings)), schema)
 
 
 class _RowByRow(Alternative):
@@ -235,16 +192,7 @@ class _RowByRow(Alternative):
 
 
 def exponentiated_gradient(
-    schema: Schema,
-    seed: int,
-    *,
-    moment: str = "DemographicParity",
-    window: int = WINDOW,
-    every: int = 1,
-    ratio: float | None = None,
-    balanced: bool = False,
-    eps: float = 0.01,
-    C: float = 1.0,
+    moment: str, schema: Schema, seed: int, settings: Settings
 ) -> Alternative:
     """`ExponentiatedGradient`: each row is decided by one of several classifiers, at random.
 
@@ -257,28 +205,27 @@ def exponentiated_gradient(
 
     def fit(x: Any, y: Any, group: Any) -> Decide:
         positive = float(np.mean(y))
-        costs = {"fp": 0.5 / (1 - positive), "fn": 0.5 / positive} if balanced else None
+        costs = {"fp": 0.5 / (1 - positive), "fn": 0.5 / positive} if settings.balanced else None
         model = reductions.ExponentiatedGradient(
-            _logistic(C),
-            getattr(reductions, moment)(ratio_bound=ratio),
+            _logistic(settings),
+            getattr(reductions, moment)(ratio_bound=settings.ratio),
             objective=reductions.ErrorRate(costs=costs),
-            eps=eps,
+            eps=settings.eps,
         ).fit(x, y, sensitive_features=group)
         return lambda x, group: model.predict(x, random_state=_seed(random)).astype(int)
 
-    return Refitted(_of_first_attribute(fit, schema, C), window=window, every=every)
+    return _of_first_attribute(fit, schema, settings)
 
 
-def threshold_optimizer(
-    schema: Schema, seed: int, *, window: int = WINDOW, every: int = 1, C: float = 1.0
-) -> Alternative:
+def threshold_optimizer(schema: Schema, seed: int, settings: Settings) -> Alternative:
     """`ThresholdOptimizer`: one threshold per group, so it must know each row's group."""
     from fairlearn.postprocessing import ThresholdOptimizer
 
     random = np.random.default_rng(seed)
 
     def fit(x: Any, y: Any, group: Any) -> Decide:
-        model = ThresholdOptimizer(estimator=_logistic(C)).fit(x, y, sensitive_features=group)
+        model = ThresholdOptimizer(estimator=_logistic(settings))
+        model.fit(x, y, sensitive_features=group)
         known = np.unique(group)
 
         def decide(x: Any, group: Any) -> Decisions:
@@ -297,11 +244,11 @@ def threshold_optimizer(
 
         return decide
 
-    return Refitted(_of_first_attribute(fit, schema, C), window=window, every=every)
+    return _of_first_attribute(fit, schema, settings)
 
 
-def _of_first_attribute(fit: Fit, schema: Schema, C: float) -> Fit:
-    """Restrict a fit to groups that have both classes; fit without groups if fewer than two do."""
+def _of_first_attribute(fit: Fit, schema: Schema, settings: Settings) -> Alternative:
+    """Refit on groups that have both classes, and without groups where fewer than two do."""
     levels = schema.attributes[0].levels
 
     def fit_comparable(x: Any, y: Any, group: Any) -> Decide:
@@ -309,7 +256,7 @@ def _of_first_attribute(fit: Fit, schema: Schema, C: float) -> Fit:
         comparable = [code for code in range(len(levels)) if len(np.unique(y[first == code])) == 2]
         if len(comparable) < 2:
             warnings.warn("no two groups have both classes: the fit is a plain one", stacklevel=2)
-            plain = _logistic(C).fit(x, y)
+            plain = _logistic(settings).fit(x, y)
             return lambda x, group: plain.predict(x)
         kept = np.isin(first, comparable)
         if not kept.all():
@@ -322,13 +269,13 @@ def _of_first_attribute(fit: Fit, schema: Schema, C: float) -> Fit:
         decide = fit(x[kept].astype(float), y[kept], first[kept])
         return lambda x, group: decide(x.astype(float), group[:, 0])
 
-    return fit_comparable
+    return Refitted(fit_comparable, window=settings.window, every=settings.every)
 
 
-def _logistic(C: float) -> Any:
+def _logistic(settings: Settings) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(C=C)
+    return LogisticRegression(C=settings.C)
 
 
 def _seed(random: np.random.Generator) -> int:
