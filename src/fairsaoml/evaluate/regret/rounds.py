@@ -27,6 +27,7 @@ __all__ = [
     "doubling",
     "linear_rounds",
     "priors",
+    "window_sums",
     "worst",
 ]
 
@@ -159,9 +160,9 @@ def _means(coefficients: Floats) -> Floats:
 
 
 class Worst(NamedTuple):
-    """The window of a length with the largest sum; rounds count from 1, both ends inside."""
+    """The window of a length with the largest value; rounds count from 1, both ends inside."""
 
-    total: float
+    value: float
     first: int
     last: int
 
@@ -175,16 +176,18 @@ def doubling(most: int) -> list[int]:
     return [1 << power for power in range(most.bit_length())] if most > 0 else []
 
 
-def worst(values: Sequence[float], length: int) -> Worst:
-    """The largest sum over the windows of one length of a whole series.
+def window_sums(values: Floats, length: int) -> Floats:
+    """Sums over all windows of a length, along the first axis."""
+    sums = np.cumsum(np.insert(values, 0, 0.0, axis=0), axis=0)
+    return sums[length:] - sums[:-length]
 
-    >>> worst([0.1, -0.3, 0.2, 0.3], 2)
-    Worst(total=0.5, first=3, last=4)
+
+def worst(values: Floats, length: int, start: Ints | None = None) -> Worst:
+    """The largest of the values of windows of a length, which begin at `start`, or at every round.
+
+    >>> print(worst(window_sums(np.array([0.1, -0.3, 0.2, 0.4]), 2).round(9), 2))
+    Worst(value=0.6, first=3, last=4)
     """
-    total = sum(values[:length])
-    largest = Worst(total, 1, length)
-    for last in range(length, len(values)):
-        total += values[last] - values[last - length]
-        if total > largest.total:
-            largest = Worst(total, last - length + 2, last + 1)
-    return largest
+    at = int(values.argmax())
+    first = (at if start is None else int(start[at])) + 1
+    return Worst(value=float(values[at]), first=first, last=first + length - 1)
