@@ -10,8 +10,6 @@ from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.metrics import count, with_counts
 from fairsaoml.evaluate.round import Adapted, Outcome
 
-__all__ = ["RoundResult", "chances_by_group", "finished"]
-
 TENTHS = 10
 
 

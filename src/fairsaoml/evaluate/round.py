@@ -15,16 +15,6 @@ from fairsaoml.core.arrays import Array, library, softplus
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, Shown, State
 
-__all__ = [
-    "Adapted",
-    "Outcome",
-    "after_adapting",
-    "labelled_share",
-    "loss_and_violation",
-    "run_round",
-    "shown_by",
-]
-
 SUPPORT_SHARE = 0.1  # of a task's rows are labelled for `adapted`
 
 
