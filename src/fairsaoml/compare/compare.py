@@ -58,20 +58,17 @@ def plan(
     if len(set(learners)) < len(learners):
         raise ConfigError(f"expected each learner once, got {','.join(learners)}")
     of_stream = setting_names(stream)
-    known = set(of_stream)
-    accepted: dict[str, dict[str, Any]] = {}
-    for name in learners:
-        names = {item.name for item in fields(registry.entry(name).config)}
-        known |= names
-        accepted[name] = {
-            key: value
-            for key, value in settings.items()
-            if key in names and key not in of_stream and _accepts(name, key, value)
-        }
+    entries = [registry.entry(name) for name in learners]
+    known = {*of_stream, *(item.name for entry in entries for item in fields(entry.config))}
+    rest = {key: value for key, value in settings.items() if key not in of_stream}
+    accepted = {
+        name: {key: value for key, value in rest.items() if _accepts(name, key, value)}
+        for name in learners
+    }
     for key, value in settings.items():
         if key not in known:
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
-        if key not in of_stream and not any(key in some for some in accepted.values()):
+        if key in rest and not any(key in some for some in accepted.values()):
             raise ConfigError(f"none of the learners takes {key}={value!r}")
     return [
         RunSpec(
