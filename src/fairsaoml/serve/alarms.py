@@ -77,15 +77,13 @@ class Alarms:
         self, silent: float, longest_pause: float, waiting: int, about: dict[str, Any]
     ) -> list[Alarm]:
         """Take how long no label has come, and the longest pause there was between labels."""
-        is_on = "labels" in self.on
-        limit = max(SILENCE * longest_pause, LEAST_SILENCE)
-        if waiting and silent > limit and not is_on:
+        stopped = silent > max(SILENCE * longest_pause, LEAST_SILENCE)
+        if stopped == ("labels" in self.on) or (stopped and not waiting):
+            return []
+        message = "Labels are coming again."
+        if stopped:
             message = f"No label has come for {_duration(silent)}; {waiting} decisions wait."
-            return self._settle([Alarm("labels", True, "labels", message)], about)
-        if is_on and silent <= limit:
-            message = "Labels are coming again."
-            return self._settle([Alarm("labels", False, "labels", message)], about)
-        return []
+        return self._settle([Alarm("labels", stopped, "labels", message)], about)
 
     def _settle(self, alarms: list[Alarm], about: dict[str, Any]) -> list[Alarm]:
         for alarm in alarms:
