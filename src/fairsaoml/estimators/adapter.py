@@ -22,6 +22,8 @@ from fairsaoml.streams.table.columns import canonical
 from fairsaoml.streams.table.encoder import Encoder, Numeric
 from fairsaoml.streams.table.roles import Label
 
+__all__ = ["Adapter", "SharedSettings"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSettings(Settings):

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+__all__ = ["WARNINGS", "left_out_words"]
+
 WARNINGS = {  # they stand among a round's warnings
     "empty": "the task is empty: nothing learned, figures are null",
     "one_class": "the task has one class only",

@@ -19,6 +19,28 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.confidence import Share
 
+__all__ = [
+    "APART",
+    "FIGURES",
+    "METRICS",
+    "MINIMUM_COUNT",
+    "ODDS",
+    "RATES",
+    "UNSEEN",
+    "Counts",
+    "GroupCounts",
+    "Rate",
+    "count",
+    "counts_to_json",
+    "figures",
+    "incomparable",
+    "lacks",
+    "metric_of",
+    "pooled",
+    "summed",
+    "with_counts",
+]
+
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
 
 # What stands in every round, mean and pool. Ratios: 1 is fair; dp_difference: 0 is fair.

@@ -22,6 +22,18 @@ from fairsaoml.evaluate.metrics import APART, ODDS, RATES, Counts, pooled, summe
 from fairsaoml.evaluate.rule import RULE, ratio_words
 from fairsaoml.evaluate.windows import Line, windows_of
 
+__all__ = [
+    "ANSWERS",
+    "NOTIONS",
+    "WARM_UP",
+    "Asked",
+    "Comparison",
+    "answer_of",
+    "compared",
+    "judge",
+    "mean_counts",
+]
+
 LEVEL = 0.95
 WARM_UP = 0.1  # of the rounds are for learning and are not judged
 

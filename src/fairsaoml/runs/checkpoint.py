@@ -25,6 +25,16 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import State
 from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
 
+__all__ = [
+    "CURRENT",
+    "Checkpoint",
+    "load_checkpoint",
+    "newest",
+    "save_checkpoint",
+    "sealed",
+    "structured",
+]
+
 CHECKPOINT_SCHEMA = 5
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"

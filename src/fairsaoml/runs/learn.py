@@ -51,6 +51,8 @@ from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.reading import join, open_source
 from fairsaoml.streams.table.stream import encoded_tasks
 
+__all__ = ["Learned", "finish", "learn", "undo"]
+
 LEARNING, DONE, UNDOING = "learning", "done", "undoing"
 
 

@@ -14,6 +14,8 @@ from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
 from fairsaoml.streams.stream import checked
 
+__all__ = ["run_regret"]
+
 
 def run_regret(
     folder: Path,

@@ -28,6 +28,8 @@ from fairsaoml.streams.table.reading import need, to_arrow
 from fairsaoml.streams.table.roles import Label
 from fairsaoml.streams.table.sensitive import sensitive_columns
 
+__all__ = ["RunModel"]
+
 PLAIN_LABEL = Label(column="label", positive="1", negative="0")  # of streams without a table
 
 

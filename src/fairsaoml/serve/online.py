@@ -40,6 +40,8 @@ from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
 
+__all__ = ["MANY_ROWS", "LearnerAttributes", "OnlineLearner", "one_at_a_time"]
+
 PROGRAMS_KEPT = 64  # compiled learners: a search over more settings compiles some of them again
 ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the same program
 FEW_ROWS, MANY_ROWS = 64, 512  # decided by one call of a service
