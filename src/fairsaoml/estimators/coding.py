@@ -6,33 +6,22 @@ at five standard deviations.
 """
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-from narwhals.stable import v2 as rivers_nw
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.estimators.classes import plain
 from fairsaoml.streams.stream import LARGEST_VALUE
 from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, texts, typed
 from fairsaoml.streams.table.encoder import CLIP
 from fairsaoml.streams.table.groups import Sensitive, fit_levels
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
 
-__all__ = [
-    "Groups",
-    "Scaling",
-    "frame_of",
-    "number",
-    "numbers",
-    "sensitive_table",
-    "value_or_none",
-    "values_of",
-]
+__all__ = ["Groups", "Scaling", "sensitive_table"]
 
 
 class Scaling(NamedTuple):
@@ -198,46 +187,3 @@ def _fit(name: str, column: Any, known: Sequence[Any]) -> Sensitive:
     if not len(known):
         return fit_levels(name, column)
     return fit_levels(name, pa.array([*dict.fromkeys(texts)], pa.string()))
-
-
-def frame_of(X: Any) -> rivers_nw.DataFrame:
-    """Return a dataframe of any library, wrapped as River takes it."""
-    return rivers_nw.from_native(X, eager_only=True)
-
-
-def values_of(y: Any) -> list:
-    """Return the values of a series or of any other iterable."""
-    series = nw.from_native(y, allow_series=True, pass_through=True)
-    return series.to_list() if isinstance(series, nw.Series) else list(y)
-
-
-def number(name: Hashable, value: Any) -> float:
-    """Return a feature's value; one without a value is NaN.
-
-    Raises:
-        ValueError: it is no number.
-    """
-    try:
-        return np.nan if value is None else float(value)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"could not convert {type(value).__name__} to float: {value!r}, the feature {name!r}; "
-            "put preprocessing.OneHotEncoder before, or name it in `sensitive`"
-        ) from None
-
-
-def numbers(frame: rivers_nw.DataFrame) -> np.ndarray:
-    """Return (row, column) numbers; column by column where a value needs a message of its own."""
-    try:
-        return np.asarray(frame.to_numpy(), np.float64).reshape(frame.shape)
-    except (TypeError, ValueError):
-        columns = [
-            [number(name, value) for value in frame[name].to_list()] for name in frame.columns
-        ]
-        return np.array(columns, np.float64).T
-
-
-def value_or_none(value: Any) -> Any:
-    """Return a value as Python's own type; None for NaN."""
-    value = plain(value)
-    return None if isinstance(value, float) and np.isnan(value) else value

@@ -18,9 +18,8 @@ brings it.
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from secrets import randbits
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -28,17 +27,11 @@ from scipy.special import expit
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
+from fairsaoml.estimators import river_rows
 from fairsaoml.estimators.adapter import Adapter, SharedSettings
 from fairsaoml.estimators.classes import ANYTHING
-from fairsaoml.estimators.coding import (
-    Scaling,
-    frame_of,
-    number,
-    numbers,
-    sensitive_table,
-    value_or_none,
-    values_of,
-)
+from fairsaoml.estimators.coding import Scaling, sensitive_table
+from fairsaoml.estimators.river_rows import Rows, value_or_none
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
 from fairsaoml.streams.table.sensitive import UNNAMED
@@ -56,14 +49,6 @@ EVEN = 0.5  # the probability before anything is learned
 SEED_BITS = 31
 
 Label = Any  # whatever River is given
-
-
-class Row(NamedTuple):
-    """A row in numbers, its groups, and its label where it waits for its task."""
-
-    x: dict[Hashable, float]  # NaN where there is no value
-    groups: dict[str, Any]
-    y: Label = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +91,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     _adapter_settings = RiverSettings
 
     def _reset(self) -> None:
-        self._waiting: list[Row] = []
+        self._waiting: list[Rows] = []
         self._labels: list[Label] = []  # seen so far, two at most
         self._slots: dict[Hashable, int] = {}  # feature -> column
 
@@ -134,7 +119,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             task's.
 
         """
-        self._take([self._row(x, sensitive_features)], [y])
+        rows = self._row(x, sensitive_features)
+        self._take(rows._replace(y=[value_or_none(y)]))
 
     @one_at_a_time
     def learn_many(self, X: Any, y: Any, *, sensitive_features: Any = None) -> None:
@@ -155,18 +141,26 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             As `learn_one`, and where the lengths differ.
 
         """
-        labels = values_of(y)
-        self._take(self._rows(X, sensitive_features, len(labels)), labels)
+        rows = self._rows(X, sensitive_features)
+        labels = [value_or_none(label) for label in river_rows.values_of(y)]
+        if not len(rows.x) == len(labels) == len(rows.groups):
+            raise ValueError(
+                "Found input variables with inconsistent numbers of samples: "
+                f"{[len(rows.x), len(labels), len(rows.groups)]}"
+            )
+        self._take(rows._replace(y=labels))
 
-    def _take(self, rows: Sequence[Row], labels: Sequence[Label]) -> None:
+    def _take(self, rows: Rows) -> None:
         """Keep rows until a task is full, and learn from it then."""
-        labels = [value_or_none(label) for label in labels]
-        for label in dict.fromkeys(labels):
+        for label in dict.fromkeys(rows.y):
             self._add_label(label)
-        size = self._checked("task_size")
-        for row, label in zip(rows, labels, strict=True):
-            self._waiting.append(row._replace(y=label))
-            if len(self._waiting) >= size:
+        taken = 0
+        while taken < len(rows.y):
+            waiting = sum(len(some.y) for some in self._waiting)
+            until = taken + self._checked("task_size") - waiting
+            river_rows.add(self._waiting, rows.part(taken, until))
+            taken = until
+            if taken <= len(rows.y):
                 self._learn()
 
     def _learn(self) -> None:
@@ -174,7 +168,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         table, classes = self._table(self._waiting), self._known_classes()
         online = self._online or self._begin(classes, table)
         self._add_features()
-        y = np.array([row.y == classes[1] for row in self._waiting])
+        y = np.array([label == classes[1] for rows in self._waiting for label in rows.y])
         x = self._scaling.apply(self._matrix(self._waiting))
         online.learn(Task(x=x, y=y, group=self._groups.codes(table, len(y))))
         self._waiting = []
@@ -186,7 +180,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 f"Classifier can't train on one class only: {classes[0]!r}; "
                 "name both in `classes`, the positive one last."
             )
-        names = {name for row in self._waiting for name in row.x}
+        names = {name for rows in self._waiting for name in rows.names}
         width = len(names) + self._checked("spare_features")
         seed = self._checked("seed")
         seed = randbits(SEED_BITS) if seed is None else seed
@@ -197,7 +191,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     def _add_features(self) -> None:
         """Give new features a place, while there is one, and their mean and scale."""
-        new = {name for row in self._waiting for name in row.x if name not in self._slots}
+        new = {name for rows in self._waiting for name in rows.names if name not in self._slots}
         if not new:
             return
         names = sorted(new, key=lambda name: (type(name).__name__, str(name)))
@@ -228,7 +222,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dictionary of features; sensitive ones are ignored.
 
         """
-        shares = self._shares([self._row(x, **kwargs)])
+        shares = self._shares(self._row(x, **kwargs))
         return {label: float(share[0]) for label, share in shares.items()}
 
     def predict_one(self, x: dict, **kwargs: Any) -> Label:
@@ -240,7 +234,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dictionary of features; sensitive ones are ignored.
 
         """
-        return self._decided([self._row(x, **kwargs)])[0]
+        return self._decided(self._row(x, **kwargs))[0]
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return calibrated probabilities, a dataframe like X with a column per label.
@@ -251,7 +245,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_frame(self._shares(self._rows(X)), like=frame_of(X))
+        return to_native_frame(self._shares(self._rows(X)), like=river_rows.frame_of(X))
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels decided, as a series of the same library as X.
@@ -262,62 +256,46 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             A dataframe of features.
 
         """
-        return to_native_series(self._decided(self._rows(X)), name=None, like=frame_of(X))
+        return to_native_series(
+            self._decided(self._rows(X)), name=None, like=river_rows.frame_of(X)
+        )
 
-    def _positive(self, rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
+    def _row(self, x: Mapping, sensitive_features: Any = None, **others: Any) -> Rows:
+        names, values = river_rows.features_of(x, self._keys())
+        groups = self._groups_of(x, sensitive_features)
+        return Rows(names, tuple(groups), [values], [], [tuple(groups.values())])
+
+    def _rows(self, X: Any, sensitive_features: Any = None) -> Rows:
+        names, values, columns = river_rows.columns_of(X, self._keys())
+        if sensitive_features is not None:
+            self._require_one_way(columns)
+            table = sensitive_table(sensitive_features)
+            columns = {name: table[name].to_pylist() for name in table.column_names}
+        groups = list(zip(*columns.values(), strict=True)) or [()] * len(values)
+        return Rows(names, tuple(columns), values, [], groups)
+
+    def _positive(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's probability of the positive label, and which are decided positive."""
         if self._online is None:
-            return np.full(len(rows), EVEN), np.zeros(len(rows), bool)
-        x = self._scaling.apply(self._matrix(rows))
-        aware = getattr(self, "aware", False) and any(row.groups for row in rows)
-        group = self._groups.codes(self._table(rows), len(x)) if aware else None
+            return np.full(len(rows.x), EVEN), np.zeros(len(rows.x), bool)
+        x = self._scaling.apply(self._matrix([rows]))
+        aware = getattr(self, "aware", False) and rows.sensitive
+        group = self._groups.codes(self._table([rows]), len(x)) if aware else None
         scores, margins = self._online.scored(x, group)
         return expit(scores), margins > 0
 
-    def _shares(self, rows: Sequence[Row]) -> dict[Label, np.ndarray]:
+    def _shares(self, rows: Rows) -> dict[Label, np.ndarray]:
         """Return each known label's probabilities, (row,); a label known alone has 1."""
         classes, positive = self._known_classes(), self._positive(rows)[0]
         if len(classes) == 1:
-            return {classes[0]: np.ones(len(rows))}
+            return {classes[0]: np.ones(len(rows.x))}
         return {classes[0]: 1 - positive, classes[1]: positive}
 
-    def _decided(self, rows: Sequence[Row]) -> list[Label]:
+    def _decided(self, rows: Rows) -> list[Label]:
         classes = self._known_classes()
         return [classes[-1] if yes else classes[0] for yes in self._positive(rows)[1]]
 
     # From River's rows to numbers
-
-    def _row(self, x: Mapping, sensitive_features: Any = None, **others: Any) -> Row:
-        keys = self._keys()
-        groups = {str(key): value_or_none(x.get(key)) for key in keys}
-        if sensitive_features is not None:
-            self._require_one_way()
-            given = sensitive_features
-            if not isinstance(given, Mapping):
-                given = {UNNAMED.format(0): given}
-            groups = {str(name): value_or_none(value) for name, value in given.items()}
-        return Row({n: number(n, value) for n, value in x.items() if n not in keys}, groups)
-
-    def _rows(self, X: Any, sensitive_features: Any = None, labels: int | None = None) -> list[Row]:
-        """Return a dataframe's rows; ValueError where there are not as many of each."""
-        frame, keys = frame_of(X), self._keys()
-        if sensitive_features is None:
-            groups = {str(key): [*map(value_or_none, frame[key].to_list())] for key in keys}
-        else:
-            self._require_one_way()
-            groups = sensitive_table(sensitive_features).to_pydict()
-        names = [name for name in frame.columns if name not in keys]
-        values = numbers(frame.select(names) if keys else frame).tolist()
-        by_row = list(zip(*groups.values(), strict=True)) or [()] * len(values)
-        lengths = [len(values), len(values) if labels is None else labels, len(by_row)]
-        if len(set(lengths)) > 1:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: {lengths}"
-            )
-        return [
-            Row(dict(zip(names, x, strict=True)), dict(zip(groups, group, strict=True)))
-            for x, group in zip(values, by_row, strict=True)
-        ]
 
     def _add_label(self, y: Label) -> None:
         """Remember a label; raise ValueError for a third one."""
@@ -343,26 +321,30 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         keys = self._checked("sensitive")
         return (keys,) if isinstance(keys, str) else tuple(keys or ())
 
-    def _require_one_way(self) -> None:
-        if self._keys():
+    def _groups_of(self, x: Mapping, sensitive_features: Any) -> dict[str, Any]:
+        """Return a row's groups by name, from `sensitive_features` or from x."""
+        inside = {str(key): value_or_none(x.get(key)) for key in self._keys()}
+        if sensitive_features is None:
+            return inside
+        self._require_one_way(inside)
+        if isinstance(sensitive_features, Mapping):
+            return {str(name): value_or_none(value) for name, value in sensitive_features.items()}
+        return {UNNAMED.format(0): value_or_none(sensitive_features)}
+
+    def _require_one_way(self, inside: Mapping) -> None:
+        if inside:
             raise ValueError(
                 "expected sensitive features in x, by the keys named in `sensitive`, or beside "
                 "it, in `sensitive_features`; got both"
             )
 
-    def _table(self, rows: Sequence[Row]) -> Any:
-        """Return the groups of rows by column, the known ones first; None: nothing is sensitive."""
+    def _table(self, collected: Sequence[Rows]) -> Any:
+        """Return the groups of rows, by column; None where nothing is sensitive."""
         known = [column.column for column in self._groups.columns]
-        names = dict.fromkeys([*known, *(name for row in rows for name in row.groups)])
-        columns = {name: [row.groups.get(name) for row in rows] for name in names}
-        return sensitive_table(columns or None)
+        return sensitive_table(river_rows.groups_by_column(collected, known) or None)
 
-    def _matrix(self, rows: Sequence[Row]) -> np.ndarray:
-        """Return rows as (row, slot), NaN where there is no finite value."""
-        x = np.full((len(rows), len(self._scaling.center)), np.nan)
-        values = [[row.x.get(name, np.nan) for name in self._slots] for row in rows]
-        x[:, : len(self._slots)] = np.reshape(values, (len(rows), len(self._slots)))
-        return np.where(np.isfinite(x), x, np.nan)
+    def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:
+        return river_rows.matrix(rows, self._slots, len(self._scaling.center))
 
     # Saving
 
@@ -370,29 +352,17 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         return self._known_classes(), [str(name) for name in self._slots]
 
     def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        for name in (*self._slots, *(name for row in self._waiting for name in row.x)):
+        for name in (*self._slots, *(name for rows in self._waiting for name in rows.names)):
             if not isinstance(name, str | int):
                 raise ConfigError(
                     f"expected feature names that are text or whole numbers, got {name!r}; "
                     "other names cannot be saved"
                 )
-        # Rows with the same names together; their numbers are arrays, as JSON has no NaN.
-        parts = [
-            list(same)
-            for _, same in groupby(self._waiting, key=lambda row: [list(row.x), list(row.groups)])
-        ]
-        return {"waiting": [np.array([[*row.x.values()] for row in part]) for part in parts]}, {
+        # The rows' numbers are arrays, as JSON has no NaN.
+        return {"waiting": [np.array(rows.x, np.float64) for rows in self._waiting]}, {
             "labels": self._labels,
             "features": list(self._slots),
-            "waiting": [
-                {
-                    "names": [*part[0].x],
-                    "sensitive": [*part[0].groups],
-                    "y": [row.y for row in part],
-                    "groups": [[*row.groups.values()] for row in part],
-                }
-                for part in parts
-            ],
+            "waiting": [rows._replace(x=[])._asdict() for rows in self._waiting],
         }
 
     def _restore_library(self, saved: Saved) -> None:
@@ -400,16 +370,12 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         self._labels = manifest["labels"]
         self._slots = {name: place for place, name in enumerate(manifest["features"])}
         self._waiting = [
-            Row(
-                x=dict(zip(part["names"], x, strict=True)),
-                groups=dict(zip(part["sensitive"], group, strict=True)),
-                y=y,
+            Rows(
+                names=tuple(rows["names"]),
+                sensitive=tuple(rows["sensitive"]),
+                x=saved.arrays[f"['waiting'][{place}]"].tolist(),
+                y=rows["y"],
+                groups=[*map(tuple, rows["groups"])],
             )
-            for place, part in enumerate(manifest["waiting"])
-            for x, y, group in zip(
-                saved.arrays[f"['waiting'][{place}]"].tolist(),
-                part["y"],
-                part["groups"],
-                strict=True,
-            )
+            for place, rows in enumerate(manifest["waiting"])
         ]
