@@ -7,12 +7,12 @@ of those last ten. Defaults, five seeds.
 
 import sys
 from collections.abc import Iterable
-from functools import reduce
 from typing import Any
 
 from fairsaoml.cli.settings import parse_settings
 from fairsaoml.evaluate.compilation import use_cache
-from fairsaoml.evaluate.metrics import add, counts_from_json, figures
+from fairsaoml.evaluate.metrics import figures
+from fairsaoml.evaluate.metrics import pooled as counts_of
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.runs.spec import RunSpec, Setup
@@ -26,8 +26,7 @@ Records = list[dict[str, Any]]
 def pooled(records: Records, rounds: Iterable[int]) -> dict[str, Any]:
     """Figures of all rows of some rounds, all seeds together."""
     wanted = set(rounds)
-    counts = [counts_from_json(r["counts"]) for r in records if r["round"] in wanted]
-    return figures(reduce(add, counts))
+    return figures(counts_of(line for line in records if line["round"] in wanted))
 
 
 def recovery(records: Records, rounds: range, goal: dict[str, Any]) -> int | None:

@@ -262,8 +262,8 @@ def open_service(folder: Path, rows: int) -> Any:
 def _batches(folder: Path) -> tuple[float, float]:
     """Seconds of a batch in the service, from its JSON on, and of the bare encoder and learner."""
     import fairsaoml
+    from fairsaoml.serve.reading import parse, to_json
     from fairsaoml.serve.server import collect_seldom
-    from fairsaoml.serve.wire import parse, to_json
 
     service = open_service(folder, 10**6)
     collect_seldom()  # as in a service; for both sides
@@ -287,7 +287,7 @@ def _batches(folder: Path) -> tuple[float, float]:
 
 def _labels(folder: Path, scratch: Path) -> tuple[float, float]:
     """Seconds of 10,000 labels in the service, and of the same rows updated in bare SQLite."""
-    from fairsaoml.serve.wire import parse
+    from fairsaoml.serve.reading import parse
 
     service = open_service(folder, 10**6)
     bare = sqlite3.connect(scratch / "bare.sqlite", isolation_level=None)

@@ -28,8 +28,7 @@ from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
 from fairsaoml.evaluate.regret.regret import largest_regret, proven_growth
-from fairsaoml.evaluate.regret.rounds import linear_rounds
-from fairsaoml.evaluate.regret.windows import doubling, worst
+from fairsaoml.evaluate.regret.rounds import doubling, linear_rounds, window_sums, worst
 from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.learners import registry
 from fairsaoml.streams.stream import Stream
@@ -295,7 +294,10 @@ def _figures(
             for window in windows
         ]
 
-    sums = [[worst(of_seed.tolist(), window).total for of_seed in violation] for window in windows]
+    sums = [
+        [worst(window_sums(of_seed, window), window).value for of_seed in violation]
+        for window in windows
+    ]
     gaps = [known.fair.gap.max() for window in windows for known in best[window]]
     return {
         "windows": windows,

@@ -5,12 +5,12 @@ seeds of the same figure, pooled over each seed's rounds alone.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from statistics import stdev
 from typing import Any, NamedTuple
 
-from fairsaoml.evaluate.metrics import GroupCounts, add, counts_from_json, figures
+from fairsaoml.evaluate.metrics import figures
+from fairsaoml.evaluate.metrics import pooled as counts_of
 from fairsaoml.files import read_json
 from fairsaoml.report.reading import Run, read_run
 
@@ -67,12 +67,11 @@ def quality(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _figures(run: Run, first: int, last: int, pooled: Mapping[str, Any]) -> dict[str, Any]:
-    by_seed: dict[int, GroupCounts] = {}
-    for line in run.lines:
-        if first <= line["round"] <= last:
-            counts = counts_from_json(line["counts"])
-            by_seed[line["seed"]] = reduce(add, [by_seed.get(line["seed"], {}), counts])
-    of_seeds = [figures(counts) for counts in by_seed.values()]
+    lines = [line for line in run.lines if first <= line["round"] <= last]
+    seeds = dict.fromkeys(line["seed"] for line in lines)
+    of_seeds = [
+        figures(counts_of(line for line in lines if line["seed"] == seed)) for seed in seeds
+    ]
 
     def spread(name: str) -> float | None:
         known = [of_seed[name] for of_seed in of_seeds if of_seed[name] is not None]

@@ -23,8 +23,7 @@ import httpx2
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
-from fairsaoml.serve.service import replay
-from serving import Process, journal, make_run, people
+from serving import Process, journal, make_run, people, replay
 
 TIMES = {"seconds", "at", "task", "late", "unlabelled", "why"}
 ROWS = 7  # in a request

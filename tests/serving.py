@@ -15,16 +15,36 @@ import httpx2
 import numpy as np
 from starlette.testclient import TestClient
 
+from fairsaoml.files import tidy
+from fairsaoml.runs.folder import SERVICE
 from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.serve.access import Access
 from fairsaoml.serve.app import App
+from fairsaoml.serve.live import learn
+from fairsaoml.serve.model import RunModel
+from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.server import serve
-from fairsaoml.serve.service import Service
-from fairsaoml.serve.tasks import TaskRules
+from fairsaoml.serve.service import STORE, Service, read_rows
+from fairsaoml.serve.store import Store
+from fairsaoml.serve.tasks import TAKEN_ROWS, TaskRules
 
 COLUMNS = ("age", "job", "sex")
 ODD = "<script>alert(1)</script>"  # a group's name that must stay text
+
+
+def replay(folder):
+    """Learn every round of a stopped service again, from the run; return the journal's lines.
+
+    Only the rows in the store are used, so all of them must still be there.
+    """
+    reader, records = Reader(RunModel(folder)), []
+    online = reader.model.online
+    with closing(Store(folder / SERVICE / STORE)) as store:
+        for (task,) in store.query("SELECT number FROM tasks WHERE round IS NOT NULL ORDER BY 1"):
+            online, record = learn(online, *read_rows(reader, store.query(TAKEN_ROWS, [task])))
+            records.append(tidy(record))
+    return records
 
 
 def people(count, seed=0, groups=("f", ODD)):

@@ -709,7 +709,7 @@ def test_rows_survive_a_journal_to_the_last_digit_and_in_their_form(values):
     layout, rows = to_rows(values)
     assert len(rows) == 3
     layout_again, rows_again = json.loads(json.dumps([layout, rows], allow_nan=False))
-    back = from_rows(type(layout).from_json(layout_again), rows_again)
+    back = from_rows(layout_again, rows_again)
     assert type(back) is type(values)
     if isinstance(values, pd.DataFrame):
         pd.testing.assert_frame_equal(back, values)

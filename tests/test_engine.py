@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from fairsaoml.compare import engine, local_engine
+from fairsaoml.compare import engine
 from fairsaoml.compare.engine import LOSSES, Job, run_all
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.evaluate.threads import one_thread
@@ -149,8 +149,7 @@ def test_the_error_of_a_run_in_another_process_is_the_same_error(tmp_path, monke
 def test_a_run_that_ends_every_worker_is_given_up(tmp_path, monkeypatch):
     most = 2  # workers; each takes seconds to start
     assert most < LOSSES
-    for module in (engine, local_engine):
-        monkeypatch.setattr(module, "LOSSES", most)
+    monkeypatch.setattr(engine, "LOSSES", most)
     jobs, lost = jobs_in(tmp_path, [LONG, LONG]), []
 
     def watch(event):

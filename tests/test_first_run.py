@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.runs import predict
-from fairsaoml.runs.decision import by_costs, suggested_decision
 from fairsaoml.runs.runner import run
-from fairsaoml.runs.spec import RunSpec, Setup
+from fairsaoml.runs.spec import RunSpec, Setup, by_costs, suggested_decision
+from fairsaoml.serve import predict
 from fairsaoml.streams.table.kinds import fit_encoder
 
 
@@ -176,6 +175,6 @@ def test_a_wish_that_cannot_be_met_is_refused(command, folder, tmp_path, options
 
 def test_the_parts_of_a_column_are_one_reason():
     encoder = fit_encoder(pa.table({"job": ["a", "b", "c"] * 9, "pay": np.linspace(0, 1, 27)}))
-    names, place = predict._columns(encoder, None)
-    assert names == ("job", "pay")
-    assert place.tolist() == [0, 0, 0, 0, 1]
+    names, parts = predict._of_columns(SimpleNamespace(encoder=encoder), np.arange(5.0)[None])
+    assert names == ["job", "pay"]
+    assert parts.tolist() == [[0 + 1 + 2 + 3, 4]]

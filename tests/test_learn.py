@@ -17,11 +17,11 @@ from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.estimators import river
 from fairsaoml.runs import runner
 from fairsaoml.runs.folder import locked, read_spec
+from fairsaoml.runs.learned import new_rows_of_the_table
 from fairsaoml.runs.listing import list_runs
-from fairsaoml.runs.new_rows import new_rows_of_the_table
-from fairsaoml.runs.predict import predict_rows
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows
+from fairsaoml.serve.predict import predict_rows
 from test_predict import jobs
 
 ROWS = 60  # of a task

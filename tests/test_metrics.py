@@ -15,11 +15,10 @@ from fairsaoml.evaluate.metrics import (
     FIGURES,
     UNSEEN,
     Counts,
-    add,
     count,
-    counts_from_json,
     counts_to_json,
     figures,
+    pooled,
 )
 
 
@@ -133,7 +132,8 @@ def test_counts_of_two_parts_add_up_to_the_counts_of_the_whole(rows, cut):
         count(y[part], prediction[part], groups[part], known)
         for part in (slice(None, cut), slice(cut, None))
     ]
-    assert add(*parts) == count(y, prediction, groups, known)
+    lines = [{"counts": counts_to_json(part)} for part in parts]
+    assert pooled(lines) == count(y, prediction, groups, known)
 
 
 def test_rows_of_a_group_never_declared_are_counted_but_in_no_ratio():
@@ -143,7 +143,7 @@ def test_rows_of_a_group_never_declared_are_counted_but_in_no_ratio():
     assert set(known["sex"]) == {"f", "m"}
     stranger = count([1, 0], [0, 0], [[2], [2]], [sex])
     assert stranger["sex"][UNSEEN] == Counts(rows=2, y1_rows=1, y0_rows=1)
-    found = figures(add(known, stranger))
+    found = figures(pooled({"counts": counts_to_json(part)} for part in (known, stranger)))
     assert found["dp_ratio"] == 1.0
     assert found["accuracy"] == pytest.approx(3 / 6)
 
@@ -193,7 +193,7 @@ def test_an_empty_task_is_counted_as_zero_and_leaves_every_figure_null():
 
 def test_counts_survive_the_journal():
     counts = count([1, 0, 1], [1, 1, 0], [[0], [1], [2]], [attribute(2)])
-    assert counts_from_json(json.loads(json.dumps(counts_to_json(counts)))) == counts
+    assert pooled([json.loads(json.dumps({"counts": counts_to_json(counts)}))]) == counts
 
 
 @pytest.mark.parametrize(

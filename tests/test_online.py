@@ -107,7 +107,7 @@ def test_a_copy_goes_its_own_way(duplicate):
 def test_rows_of_any_number_are_scored_by_a_few_programs_and_all_alike():
     model = online().learn(TASKS[0])
     rows = np.concatenate([TASKS[1].x] * 5)
-    program = model._programs.scores
+    program = model._programs.look
     whole = model.scores(rows)
     pieces = [model.scores(rows[:size]) for size in (1, 2, 33, 63, 64)]
     programs = program._cache_size()

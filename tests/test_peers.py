@@ -14,7 +14,7 @@ from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan, 
 from fairsaoml.compare.alternatives import catalog as catalog_module
 from fairsaoml.compare.alternatives.alternative import Refitted
 from fairsaoml.compare.alternatives.catalog import words
-from fairsaoml.compare.alternatives.prequential import prequential
+from fairsaoml.compare.alternatives.runs import prequential
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.summary import summarise

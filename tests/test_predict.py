@@ -15,9 +15,9 @@ from fairsaoml.files import seal_of, tidy
 from fairsaoml.runs import saved
 from fairsaoml.runs.checkpoint import sealed
 from fairsaoml.runs.folder import read_spec, write_spec
-from fairsaoml.runs.predict import predict_rows
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import RunSpec
+from fairsaoml.serve.predict import predict_rows
 
 ROLES = {"label": "hired", "positive": "yes", "sensitive": "sex", "rows": 60}
 

@@ -15,7 +15,7 @@ import tiny
 from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Learner, RoundInfo
 from fairsaoml.evaluate import seeds as module
-from fairsaoml.evaluate.labelled import labelled_share
+from fairsaoml.evaluate.measures import labelled_share
 from fairsaoml.evaluate.prequential import prequential, rollout
 from fairsaoml.evaluate.records import finished
 from fairsaoml.evaluate.round import run_round

@@ -12,14 +12,14 @@ from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.runs.learn import learn
-from fairsaoml.runs.predict import predict_rows
-from fairsaoml.serve import limits
+from fairsaoml.serve import access
 from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
+from fairsaoml.serve.predict import predict_rows
 from fairsaoml.serve.routes import document
 from fairsaoml.serve.saving import load
-from fairsaoml.serve.service import Service, replay
-from serving import ODD, Process, copy_of, finished_run, journal, people, rules, serving
+from fairsaoml.serve.service import Service
+from serving import ODD, Process, copy_of, finished_run, journal, people, replay, rules, serving
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_rows_may_come_as_lines_and_are_answered_as_lines(served_folder):
 def test_too_many_rows_or_bytes_are_refused(served_folder, monkeypatch):
     monkeypatch.setattr("fairsaoml.serve.routes.MOST_ROWS", 2)
     assert served_folder.predict(ROW, ROW, ROW)[0] == 413
-    monkeypatch.setattr(limits, "BODY_BYTES", 10)
+    monkeypatch.setattr(access, "BODY_BYTES", 10)
     assert served_folder.predict(ROW)[0] == 413
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from fairsaoml.cli.serve import serve as command
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.serve import limits
+from fairsaoml.serve import access
 from fairsaoml.serve.export import encoder_of, write_new
 from fairsaoml.serve.server import _listen
 from kill_service import kill_often
@@ -70,8 +70,8 @@ def connected(address, sent):
 
 
 def test_long_heads_slow_requests_and_connections_too_many_are_cut_off(folder, monkeypatch):
-    seconds = dict.fromkeys(limits.SECONDS, 0.2)
-    monkeypatch.setattr(limits, "SECONDS", seconds)
+    seconds = dict.fromkeys(access.SECONDS, 0.2)
+    monkeypatch.setattr(access, "SECONDS", seconds)
     head = b"POST /v1/predict HTTP/1.1\r\nhost: localhost\r\n"
     with listening(folder) as address:
         with connected(address, b"GET / HTTP/1.1\r\nx: " + b"x" * 100_000) as one:
@@ -80,10 +80,10 @@ def test_long_heads_slow_requests_and_connections_too_many_are_cut_off(folder, m
             assert one.recv(100) == b""  # closed, without a word
         with connected(address, head + b"content-length: 100\r\n\r\n{") as one:
             assert b"200" not in one.recv(100)
-        monkeypatch.setattr(limits, "MOST_CONNECTIONS", 1)
+        monkeypatch.setattr(access, "MOST_CONNECTIONS", 1)
         with connected(address, b""), connected(address, b"") as second:
             assert second.recv(100).startswith(b"HTTP/1.1 503")
-        monkeypatch.setattr(limits, "MOST_CONNECTIONS", 512)
+        monkeypatch.setattr(access, "MOST_CONNECTIONS", 512)
         monkeypatch.setattr("fairsaoml.serve.routes.MOST_WATCHERS", 0)
         assert httpx2.get(f"{address}/v1/events").status_code == 503
         assert httpx2.get(f"{address}/v1/model").status_code == 200

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.alternatives.prequential import prequential
-from fairsaoml.compare.alternatives.runs import AlternativeSpec
+from fairsaoml.compare.alternatives.runs import AlternativeSpec, prequential
 from fairsaoml.core.types import Task
 from fairsaoml.streams.catalog import open_stream
 from paper.tuning.learners import REHEARSAL, Excerpt, first_domain, whole_stream

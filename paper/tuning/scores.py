@@ -16,14 +16,13 @@ On several streams: the mean of the accuracies, and the mean of the ratios.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from itertools import groupby
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from fairsaoml.compare.compare import EARLY_ROUNDS
 from fairsaoml.core.errors import DataError
-from fairsaoml.evaluate.metrics import GroupCounts, add, counts_from_json, figures
+from fairsaoml.evaluate.metrics import figures, pooled
 
 __all__ = ["CHANCE", "Scores", "StreamScores", "score_stream", "scores_of"]
 
@@ -74,11 +73,11 @@ def scores_of(rounds: Mapping[str, Iterable[Line]]) -> Scores:
 def score_stream(lines: Iterable[Line]) -> StreamScores:
     """Return the scores of one stream's lines, in any order; DataError if no line has rows."""
     ordered = sorted(lines, key=lambda line: line["round"])
-    whole = figures(_pool(ordered))
+    whole = figures(pooled(ordered))
     if whole["accuracy"] is None:
         raise DataError("expected rounds with rows, got none; tune on another stream")
     domains = [
-        figures(_pool(_without_start(list(domain))))
+        figures(pooled(_without_start(list(domain))))
         for _, domain in groupby(ordered, key=lambda line: line["domain"])
     ]
     dp = [domain["dp_ratio"] for domain in domains]
@@ -107,8 +106,3 @@ def _without_start(domain: Sequence[Line]) -> Sequence[Line]:
     """A domain without its first rounds; all of one that has no others."""
     first = domain[0]["round"]
     return [line for line in domain if line["round"] - first >= EARLY_ROUNDS] or domain
-
-
-def _pool(lines: Sequence[Line]) -> GroupCounts:
-    nothing: GroupCounts = {}
-    return reduce(add, (counts_from_json(line["counts"]) for line in lines), nothing)

@@ -57,7 +57,6 @@ class Seen(NamedTuple):
     """What a round shows: what it was scored with, and what was learned from it."""
 
     scores: Any
-    margins: Any
     state: State
     info: RoundInfo
 
@@ -139,16 +138,12 @@ class Subject:
     def scan(self) -> Callable:
         """All rounds of all seeds as one program: (round, seed) of what each round shows."""
 
-        if not self.compiles:
-            return self._one_by_one
-
         def one(states: State, turn: tuple) -> tuple[State, Seen]:
             round, batch = turn
             scores = jax.vmap(self.learner.scores, in_axes=(0, None))(states, batch.x)
-            margins = jax.vmap(self.learner.margins, in_axes=(0, None))(states, batch.x)
             keys = jnp.stack([round_key(seed, round) for seed in SEEDS])
             states, info = self.together(keys, round, states, batch)
-            return states, Seen(scores=scores, margins=margins, state=states, info=info)
+            return states, Seen(scores=scores, state=states, info=info)
 
         numbers = np.arange(1, ROUNDS + 1, dtype=np.int32)
         whole = quick(lambda states, stack: jax.lax.scan(one, states, (numbers, stack)))
@@ -159,15 +154,6 @@ class Subject:
             return jax.device_get(whole(states, stack)[1])
 
         return scan
-
-    def _one_by_one(self, rounds: Sequence[Task]) -> Seen:
-        """The same of a learner without programs: its rounds, one after another."""
-        seen, state = [], self.first
-        for number, batch in enumerate(batches(rounds), 1):
-            scores, margins = self.learner.show(state, batch.x, batch.group)[:2]  # type: ignore[misc]
-            state, info = self.learner.step(None, np.int32(number), state, batch)
-            seen.append(Seen(scores=scores, margins=margins, state=state, info=info))
-        return jax.tree.map(lambda *leaves: np.stack(leaves)[:, None], *seen)
 
     @cached_property
     def course(self) -> list[tuple[State, Any]]:

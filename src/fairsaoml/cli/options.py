@@ -136,7 +136,7 @@ def decision_settings(rule: Mapping[str, Any]) -> dict[str, Any]:
     if "decision" in rule:
         settings["decision"] = parse_value(rule["decision"])
     elif costs != [None, None]:
-        from fairsaoml.runs.decision import by_costs
+        from fairsaoml.runs.spec import by_costs
 
         settings["decision"] = by_costs(*costs)
     return settings

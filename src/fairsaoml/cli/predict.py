@@ -29,8 +29,13 @@ def predict(
     ] = None,
 ) -> None:
     """Score new rows: a calibrated probability and the decision for each, in the label's words."""
-    from fairsaoml.runs.decisions import check_ending, decision_table, to_bytes, write_decisions
-    from fairsaoml.runs.predict import predict_rows
+    from fairsaoml.serve.predict import (
+        check_ending,
+        decision_table,
+        predict_rows,
+        to_bytes,
+        write_decisions,
+    )
 
     if out is not None:
         check_ending(out)

@@ -121,7 +121,7 @@ def run(
 
 def _say_first(setup: Any) -> None:
     """What a person should know before the first round."""
-    from fairsaoml.runs.decision import decision_words
+    from fairsaoml.runs.spec import decision_words
 
     if (base_rate := setup.stream.base_rate) is not None:
         typer.echo(decision_words(setup.config["decision"], base_rate), err=True)
@@ -145,7 +145,7 @@ def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:
 def _more_rows(folder: Path) -> str:
     """What to do about rows that were added to a finished run's table."""
     from fairsaoml.core.errors import FairSAOMLError
-    from fairsaoml.runs.new_rows import new_rows_of_the_table
+    from fairsaoml.runs.learned import new_rows_of_the_table
 
     try:
         path, rows = new_rows_of_the_table(folder)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairsaoml.compare.engine import Job, run_all
 from fairsaoml.core.errors import ConfigError, closest
-from fairsaoml.evaluate.metrics import GroupCounts, add, counts_from_json, figures
+from fairsaoml.evaluate.metrics import figures, pooled
 from fairsaoml.evaluate.rule import RULE, worst
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.verdict import ANSWERS, Asked, judge
@@ -60,20 +60,17 @@ def plan(
     if len(set(learners)) < len(learners):
         raise ConfigError(f"expected each learner once, got {','.join(learners)}")
     of_stream = setting_names(stream)
-    known = set(of_stream)
-    accepted: dict[str, dict[str, Any]] = {}
-    for name in learners:
-        names = {item.name for item in fields(registry.entry(name).config)}
-        known |= names
-        accepted[name] = {
-            key: value
-            for key, value in settings.items()
-            if key in names and key not in of_stream and _accepts(name, key, value)
-        }
+    entries = [registry.entry(name) for name in learners]
+    known = {*of_stream, *(item.name for entry in entries for item in fields(entry.config))}
+    rest = {key: value for key, value in settings.items() if key not in of_stream}
+    accepted = {
+        name: {key: value for key, value in rest.items() if _accepts(name, key, value)}
+        for name in learners
+    }
     for key, value in settings.items():
         if key not in known:
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
-        if key not in of_stream and not any(key in some for some in accepted.values()):
+        if key in rest and not any(key in some for some in accepted.values()):
             raise ConfigError(f"none of the learners takes {key}={value!r}")
     return [
         RunSpec(
@@ -226,12 +223,11 @@ def recovery(lines: Sequence[Line], domain: Mapping[str, Any]) -> int | None:
     """
     first, last = domain["rounds"]
     goal = domain["last"]["pooled"]
-    counts: dict[int, GroupCounts] = {number: {} for number in range(first, last + 1)}
+    by_round: dict[int, list[Line]] = {number: [] for number in range(first, last + 1)}
     for line in lines:
-        if line["round"] in counts:
-            counts[line["round"]] = add(counts[line["round"]], counts_from_json(line["counts"]))
+        by_round.get(line["round"], []).append(line)
     for number in range(first, last):
-        pooled = figures(add(counts[number], counts[number + 1]))
-        if all((pooled[name] or 0) >= (goal[name] or 0) - RECOVERED for name in BACK):
+        both = figures(pooled([*by_round[number], *by_round[number + 1]]))
+        if all((both[name] or 0) >= (goal[name] or 0) - RECOVERED for name in BACK):
             return number + 1 - first + 1
     return None

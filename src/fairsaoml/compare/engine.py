@@ -4,19 +4,24 @@ A job is a spec and a folder, run by `runs.runner` and by nothing else; an engin
 where. So a run's files do not depend on the engine, and the same call continues what was stopped.
 """
 
+import multiprocessing
 import os
+import traceback
+from collections import Counter, deque
 from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
-from fairsaoml.core.errors import ConfigError, RunError, closest
+from fairsaoml.core.errors import ConfigError, FairSAOMLError, RunError, closest
 from fairsaoml.runs.events import Event, OnEvent, as_events
 from fairsaoml.runs.folder import is_finished, prepared
 from fairsaoml.runs.runner import Interrupted, resume, run
 from fairsaoml.runs.saved import load_spec
 from fairsaoml.runs.spec import RunSpec, Setup
 
-__all__ = ["ENGINES", "Job", "run_all", "run_job"]
+__all__ = ["ENGINES", "Job", "run_all", "run_in_processes", "run_job"]
 
 ENGINES = ("local", "dask")
 LOSSES = 3  # workers a job may cost; a job that ends more of them is itself the cause
@@ -91,8 +96,6 @@ def run_all(
             for number in waiting:
                 run_job(jobs[number], number, on_event)
         else:
-            from fairsaoml.compare.local_engine import run_in_processes
-
             run_in_processes(jobs, waiting, min(workers, len(waiting)), on_event)
     except (Interrupted, KeyboardInterrupt):
         raise Interrupted("stopped; the same command continues") from None
@@ -124,3 +127,76 @@ def _require_same(job: Job) -> None:
         raise RunError(
             f"{job.folder} holds another run; replace it with --force, or give another --out"
         )
+
+
+def run_in_processes(
+    jobs: Sequence[Job], waiting: Sequence[int], workers: int, on_event: OnEvent
+) -> None:
+    """Run the waiting jobs in their order, `workers` at a time; called by `run_all`."""
+    queue, losses = deque(waiting), Counter[int]()
+    running: dict[Connection, tuple[int, BaseProcess]] = {}
+    try:
+        while queue or running:
+            while queue and len(running) < workers:
+                number = queue.popleft()
+                connection, process = _start(jobs[number], number)
+                running[connection] = number, process
+            for ready in wait(list(running)):
+                assert isinstance(ready, Connection)
+                number, process = running[ready]
+                try:
+                    message = ready.recv()
+                except (EOFError, OSError):  # killed, by whomever
+                    losses[number] += 1
+                    if losses[number] >= LOSSES:
+                        raise too_many_losses(jobs[number]) from None
+                    queue.appendleft(number)
+                    message = Event("lost", number)
+                if isinstance(message, FairSAOMLError):
+                    raise message
+                if message.kind in ("finished", "lost"):
+                    del running[ready]
+                    ready.close()
+                    process.join()
+                on_event(message)
+    finally:
+        for connection in running:  # each stops after its round; Ctrl-C once more stops at once
+            connection.close()
+        try:
+            for _, process in running.values():
+                process.join()
+        except KeyboardInterrupt:
+            for _, process in running.values():
+                process.kill()
+
+
+def _start(job: Job, number: int) -> tuple[Connection, BaseProcess]:
+    """Start a process that runs a job; spawned, as a fork of several threads may hang."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    arguments = (theirs, job, number)
+    process = context.Process(target=_work, args=arguments, name="fairsaoml worker", daemon=True)
+    process.start()
+    theirs.close()  # so that the pipe ends when the process does
+    return ours, process
+
+
+def _work(connection: Connection, job: Job, number: int) -> None:
+    """Run a job and report its events, until the other end is closed."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C is for the parent process, which then closes the pipe
+
+    def send(event: Event) -> None:
+        if connection.poll():  # nothing is ever sent here: what can be read is the pipe's end
+            raise Interrupted("stopped")
+        connection.send(event)
+
+    try:
+        run_job(job, number, send)
+    except (Interrupted, BrokenPipeError):
+        return
+    except FairSAOMLError as error:
+        connection.send(error)
+    except Exception as error:
+        details = "".join(traceback.format_exception(error)).strip()
+        connection.send(RunError(f"the run in {job.folder} failed: {details}"))

@@ -12,8 +12,7 @@ from jaxtyping import Float, Int
 from fairsaoml.core.arrays import Array
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, Shown, State
-from fairsaoml.evaluate.labelled import Adapted, after_adapting
-from fairsaoml.evaluate.measures import loss_and_violation
+from fairsaoml.evaluate.measures import Adapted, after_adapting, loss_and_violation
 
 __all__ = ["Outcome", "run_round", "shown_by"]
 

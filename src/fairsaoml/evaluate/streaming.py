@@ -15,7 +15,7 @@ one metric at a time, `counts` and all that is ours still work.
 """
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import product
 from operator import sub
@@ -23,21 +23,20 @@ from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.confidence import (
     Interval,
     largest_difference_interval,
     smallest_ratio_interval,
 )
-from fairsaoml.evaluate.metrics import MINIMUM_COUNT, count, figures
-from fairsaoml.evaluate.shares import (
+from fairsaoml.evaluate.metrics import (
     METRICS,
+    MINIMUM_COUNT,
     ODDS,
     RATES,
     Counts,
+    figures,
     incomparable,
     lacks,
     metric_of,
@@ -364,25 +363,26 @@ class StreamingMetric:
                 f"{', '.join(map(str, rows[2:]))} rows; pass one of each per row"
             )
         seen = {*label.tolist(), *decision.tolist()} - {self._pos_label} | self._other_labels
-        _refuse_missing(([label] for label in seen), ["labels and predictions"])
+        _require_values("labels and predictions", seen)
         if len(seen) > 1:
             raise DataError(
                 f"expected pos_label={self._pos_label!r} and one other label, got "
                 f"{', '.join(sorted(map(repr, seen)))} besides it; decide which one is positive"
             )
-        codes: dict[Group, int] = {}
-        code = [codes.setdefault(group, len(codes)) for group in zip(*values, strict=True)]
-        _refuse_missing(codes, self._columns or names)
-        one_group_per_code = Attribute(name="group", levels=tuple(map(str, codes.values())))
-        counts = count(
-            y=_is(label, self._pos_label),
-            prediction=_is(decision, self._pos_label),
-            group=np.asarray(code, dtype=np.int64).reshape(-1, 1),
-            attributes=[one_group_per_code],
-        )["group"]
+        for name, column in zip(self._columns or names, values, strict=True):
+            _require_values(name, set(column))
+        groups = list(zip(*values, strict=True))
+        positive = [
+            [value == self._pos_label for value in rows.tolist()] for rows in (label, decision)
+        ]
+        kinds = Counter(zip(groups, *positive, strict=True))
         self._columns = self._columns or names
         self._other_labels = frozenset(seen)
-        return {group: counts[str(code)] for group, code in codes.items()}
+        four = list(product((False, True), repeat=2))
+        return {
+            group: Counts.of_kinds(*(kinds[group, *kind] for kind in four))
+            for group in dict.fromkeys(groups)
+        }
 
 
 def _in_order(values: Iterable[Any]) -> list[Any]:
@@ -416,14 +416,13 @@ def _less(counts: Mapping[Group, Counts], batch: Mapping[Group, Counts]) -> dict
     return left
 
 
-def _refuse_missing(groups: Iterable[Sequence[Any]], columns: Sequence[str]) -> None:
-    for group in groups:
-        for column, value in zip(columns, group, strict=True):
-            if _is_missing(value):
-                raise DataError(
-                    f"expected a value in every row of {column}, got {value!r}; "
-                    "fill it in or leave the row out"
-                )
+def _require_values(what: str, values: Iterable[Any]) -> None:
+    for value in values:
+        if _is_missing(value):
+            raise DataError(
+                f"expected a value in every row of {what}, got {value!r}; "
+                "fill it in or leave the row out"
+            )
 
 
 def _is_missing(value: Any) -> bool:
@@ -439,10 +438,6 @@ def _plain(column: Any) -> list[Any]:
     if isinstance(column, nw.Series):
         return column.to_list()
     return column.tolist() if isinstance(column, np.ndarray) else list(column)
-
-
-def _is(values: NDArray[Any], what: Any) -> NDArray[np.int64]:
-    return np.asarray(values == what).astype(np.int64).reshape(-1)
 
 
 def _known(values: Iterable[float]) -> list[float]:

@@ -7,21 +7,13 @@ the mean over windows: counts are pooled over ten rounds at a time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from itertools import groupby
 from statistics import fmean, stdev
 from typing import Any
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.flags import WARNINGS
-from fairsaoml.evaluate.metrics import (
-    FIGURES,
-    GroupCounts,
-    add,
-    counts_from_json,
-    counts_to_json,
-    figures,
-)
+from fairsaoml.evaluate.metrics import FIGURES, pooled, with_counts
 from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.evaluate.windows import WINDOW, Line, windows_of
 
@@ -118,13 +110,13 @@ def _block(lines: Sequence[Line]) -> dict[str, Any]:
         "rounds": [lines[0]["round"], lines[-1]["round"]],
         **_means(lines),
         "windows": _of_windows(lines),
-        "pooled": _pooled(lines),
+        "pooled": with_counts(pooled(lines)),
     }
     adapted = [{"seed": line["seed"], **line["adapted"]} for line in lines if line.get("adapted")]
     if adapted:
         block["adapted"] = _means(adapted)
         if all("counts" in line for line in adapted):
-            block["adapted"]["pooled"] = _pooled(adapted)
+            block["adapted"]["pooled"] = with_counts(pooled(adapted))
     return block
 
 
@@ -149,15 +141,9 @@ def _means(lines: Sequence[Line]) -> dict[str, Any]:
 
 def _of_windows(lines: Sequence[Line]) -> dict[str, float | None]:
     """Each figure's mean over windows, then over seeds."""
-    pooled = []
+    of_windows = []
     for window in windows_of(lines):
         for seed in dict.fromkeys(line["seed"] for line in window):
             own = [line for line in window if line["seed"] == seed]
-            pooled.append({**_pooled(own), "seed": seed})
-    return _means(pooled)["mean"]
-
-
-def _pooled(lines: Sequence[Line]) -> dict[str, Any]:
-    nothing: GroupCounts = {}
-    counts = reduce(add, (counts_from_json(line["counts"]) for line in lines), nothing)
-    return {**figures(counts), "counts": counts_to_json(counts)}
+            of_windows.append({**with_counts(pooled(own)), "seed": seed})
+    return _means(of_windows)["mean"]

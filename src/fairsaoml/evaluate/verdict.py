@@ -19,8 +19,8 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.confidence import Interval, Share, typical_ratio
+from fairsaoml.evaluate.metrics import APART, ODDS, RATES, Counts, pooled, summed
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.evaluate.shares import APART, ODDS, RATES, Counts, summed
 from fairsaoml.evaluate.windows import Line, windows_of
 
 __all__ = [
@@ -357,14 +357,11 @@ def _sentence(
 
 def mean_counts(window: Iterable[Line], attribute: str) -> dict[str, Counts]:
     """The window's counts by group, as one seed has them on average: seeds may share their rows."""
-    seeds = set()
-    by_group: dict[str, list[Counts]] = {}
-    for line in window:
-        seeds.add(line["seed"])
-        for group, six in (line["counts"].get(attribute) or {}).items():
-            by_group.setdefault(group, []).append(Counts(**six))
+    lines = list(window)
+    seeds = len({line["seed"] for line in lines})
+    groups = pooled(lines, attribute).get(attribute, {})
     # Shares need no whole numbers.
-    return {g: Counts(*(n / len(seeds) for n in summed(six))) for g, six in by_group.items()}  # type: ignore[arg-type]
+    return {group: Counts(*(n / seeds for n in six)) for group, six in groups.items()}  # type: ignore[arg-type]
 
 
 def _share(window: Groups, group: str, rate: str) -> Share:

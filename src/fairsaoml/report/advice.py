@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from fairsaoml.evaluate.metrics import RATES, Counts, summed
 from fairsaoml.evaluate.rule import RULE
-from fairsaoml.evaluate.shares import RATES, Counts, summed
 from fairsaoml.evaluate.verdict import NOTIONS, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.reading import Run

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
-from fairsaoml.evaluate.shares import Counts, metric_of, summed
+from fairsaoml.evaluate.metrics import Counts, metric_of, summed
 from fairsaoml.evaluate.verdict import Comparison, compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.markup import Markup, element

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.evaluate.shares import APART
+from fairsaoml.evaluate.metrics import APART
 from fairsaoml.report import tables
 from fairsaoml.report.advice import advice
 from fairsaoml.report.chart import Chart

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
+from fairsaoml.evaluate.metrics import RATES, Counts
 from fairsaoml.evaluate.rule import RULE
-from fairsaoml.evaluate.shares import RATES, Counts
 from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.chart import Chart, Curve, Panel, middles

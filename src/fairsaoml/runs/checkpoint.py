@@ -156,8 +156,12 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
         # The same round, learned again: a file that a manifest names is not overwritten.
         file = f"state-{round:08d}-{checksum[:8]}.safetensors"
     write_bytes(folder / file, content)
-    if _is_whole(folder, folder / CURRENT):  # a damaged one must not replace an intact one
-        write_bytes(folder / PREVIOUS, read_bytes(folder / CURRENT))
+    before = None
+    with suppress(*DAMAGED):  # a damaged one must not replace an intact one
+        _content(folder, _manifest(folder / CURRENT))
+        before = read_bytes(folder / CURRENT)
+    if before is not None:
+        write_bytes(folder / PREVIOUS, before)
     manifest = {
         "schema": CHECKPOINT_SCHEMA,
         "round": round,
@@ -249,15 +253,14 @@ def structured(arrays: Arrays, like: State) -> State:
 
 def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
     """A manifest of the current schema and its arrays, checked."""
-    manifest = read_json(path)
-    _require_sealed(manifest)
+    manifest = _manifest(path)
     schema = manifest["schema"]
     if schema > CHECKPOINT_SCHEMA:
         raise RunError(
             f"expected a checkpoint of schema {CHECKPOINT_SCHEMA} or older, got {schema}; "
             "it was written by a newer fairsaoml: upgrade to continue"
         )
-    arrays: Arrays = load_arrays(_whole_content(folder, manifest))
+    arrays: Arrays = load_arrays(_content(folder, manifest))
     for older in range(schema, CHECKPOINT_SCHEMA):
         if older not in MIGRATIONS:
             raise RunError(
@@ -268,15 +271,17 @@ def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
     return {**manifest, "schema": CHECKPOINT_SCHEMA}, arrays
 
 
-def _require_sealed(manifest: Manifest) -> None:
+def _manifest(path: Path) -> Manifest:
+    """A manifest as it was written; ValueError if it is damaged."""
+    manifest = read_json(path)
     # The first schema had no seal; whatever has one must fit it, the schema's digit included.
     if (SEAL in manifest or manifest["schema"] > 1) and manifest != sealed(manifest):
         raise ValueError("the manifest is not what was written")
+    return manifest
 
 
-def _whole_content(folder: Path, manifest: Manifest) -> bytes:
-    """The bytes of a manifest's state; ValueError if either is damaged."""
-    _require_sealed(manifest)
+def _content(folder: Path, manifest: Manifest) -> bytes:
+    """The bytes of a manifest's state; ValueError if they are damaged."""
     file = manifest["file"]
     if not re.fullmatch(r"state-[\w-]+\.safetensors", file):
         raise ValueError(f"it names {file!r}, which is no state of this folder")
@@ -284,15 +289,6 @@ def _whole_content(folder: Path, manifest: Manifest) -> bytes:
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
         raise ValueError(f"{file} is not what was written")
     return content
-
-
-def _is_whole(folder: Path, path: Path) -> bool:
-    """Whether a manifest and its state are intact."""
-    try:
-        _whole_content(folder, read_json(path))
-    except DAMAGED:
-        return False
-    return True
 
 
 def _named_files(folder: Path) -> set[str]:

@@ -8,8 +8,9 @@ which ends with the process, be it by a kill.
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json",
 SERVICE, SERVED = "service", "model"  # a service's folder in a run's, and its model in there
 LOCK = ".lock"
 SEAL = "spec_sha256"
-MOST_RUNS = 10_000  # of one name
 # All files of a run; `--force` removes these and nothing else.
 OURS = (
     *(
@@ -88,14 +88,12 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 def free_folder(stem: str) -> Path:
     """Create a folder under runs/ that did not exist, so that two runs never get the same."""
-    for number in range(1, MOST_RUNS):
+    for number in count(1):
         folder = Path("runs") / (stem + (f"-{number}" * (number > 1)))
-        try:
+        with suppress(FileExistsError):
             folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return folder
-    raise RunError(f"expected room under runs/, found {MOST_RUNS} runs of this name; give --out")
+            break
+    return folder
 
 
 @contextmanager

@@ -33,13 +33,13 @@ from fairsaoml.runs.folder import (
 from fairsaoml.runs.journal import DIGEST, Journal, require_intact
 from fairsaoml.runs.learned import (
     KEPT,
+    find_new_rows,
     kept_table,
     read_record,
     undo_folder,
     write_kept,
     write_record,
 )
-from fairsaoml.runs.new_rows import find_new_rows
 from fairsaoml.runs.predictions import Predictions, read_parquet
 from fairsaoml.runs.runner import OnRound, run_rounds, write_summary, writing
 from fairsaoml.runs.saved import OpenRun, manifest_of, name_other_versions, served_round

@@ -48,25 +48,11 @@ def run_regret(
     series = [regrets.journal_series(lines, seed, adapted=adapted) for seed in spec.seeds]
     rounds = len(series[0].loss)
     lengths = regrets.chosen_windows(windows, rounds)
-    names = content["constraints"]
     run = {"run": str(folder), "learner": spec.learner, "stream": spec.stream}
     if not comparator:
-        return {
-            **run,
-            "form": "adapted" if adapted else "zero-shot",
-            "rounds": rounds,
-            "seeds": list(spec.seeds),
-            "constraints": names,
-            "comparator": None,
-            "windows": [
-                {
-                    "window": length,
-                    "violation": regrets.windowed_violation(series, names, length),
-                    "proven": regrets.proven_growth(rounds, length)._asdict(),
-                }
-                for length in lengths
-            ],
-        }
+        return run | regrets.violations(
+            series, content["constraints"], seeds=spec.seeds, windows=lengths, adapted=adapted
+        )
     use_cache()
     stream = reopened_stream(content["stream"], folder)
     if stream.length is not None and rounds > stream.length:

@@ -1,4 +1,9 @@
-"""What to run, as data: all that is needed to repeat a run, versions included."""
+"""What to run, as data: all that is needed to repeat a run, versions included.
+
+When is a row decided positive? As asked for, by costs, or as chosen from a table's first task. Of
+a rare label hardly any probability is above one half, and a run that decides there says yes to
+nobody: a label of 30 to 70 % of the first task is decided at 0.5, another at the base rate.
+"""
 
 import json
 import shlex
@@ -15,23 +20,28 @@ from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
-from fairsaoml.runs.decision import suggested_decision
 from fairsaoml.streams.catalog import is_table, open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
 __all__ = [
     "RunSpec",
     "Setup",
+    "by_costs",
+    "decision_words",
     "pairs",
     "reopened_stream",
     "split_settings",
     "stream_to_json",
     "stream_without_rows",
+    "suggested_decision",
     "table_path",
     "versions",
 ]
 
 SPEC_SCHEMA = 1
+EVEN = (0.3, 0.7)  # shares of positive labels between which one half is a threshold
+LARGEST_COST = 1e6
+SURE = (0.001, 0.999)  # the thresholds that a learner takes
 
 
 @cache
@@ -261,3 +271,41 @@ def split_settings(
         {key: value for key, value in settings.items() if key in of_stream},
         {key: value for key, value in settings.items() if key not in of_stream},
     )
+
+
+def suggested_decision(base_rate: float) -> str:
+    """The decision rule for a label that so many rows of the first task have.
+
+    >>> suggested_decision(0.45), suggested_decision(0.13)
+    ('accuracy', 'balanced')
+    """
+    return "accuracy" if EVEN[0] <= base_rate <= EVEN[1] else "balanced"
+
+
+def by_costs(false_positive: float | None, false_negative: float | None) -> float:
+    """The probability above which a positive decision costs less; a cost not given is 1.
+
+    >>> by_costs(4, None)
+    0.8
+    """
+    costs = [1.0 if cost is None else cost for cost in (false_positive, false_negative)]
+    for name, cost in zip(("false-positive", "false-negative"), costs, strict=True):
+        if not 0 < cost <= LARGEST_COST:
+            raise ConfigError(
+                f"--cost-{name} must be above 0 and at most {LARGEST_COST:g}, got {cost:g}; "
+                "say how many times worse it is than the other error"
+            )
+    low, high = SURE
+    return min(max(costs[0] / (costs[0] + costs[1]), low), high)
+
+
+def decision_words(decision: str | float, base_rate: float) -> str:
+    """What a run says of its decision rule in its first line.
+
+    >>> decision_words("balanced", 0.13)
+    'decides at the base rate; 13 % of the first task are positive (--decision says otherwise)'
+    """
+    at = {"accuracy": "probability 0.5", "balanced": "the base rate"}
+    rule = at[decision] if isinstance(decision, str) else f"probability {decision:.3g}"
+    share = f"{100 * base_rate:.0f} % of the first task are positive"
+    return f"decides at {rule}; {share} (--decision says otherwise)"

@@ -1,7 +1,7 @@
-"""Who may do what: a token for deciding, one for labels, one for reading.
+"""Who may do what, and how much: tokens; bytes, rows, seconds, connections.
 
-Without tokens only this machine is served, and only under its own names: a page from elsewhere that
-has its name point here is not.
+There is a token for deciding, one for labels, one for reading. Without tokens only this machine is
+served, and only under its own names: a page from elsewhere that has its name point here is not.
 """
 
 import hmac
@@ -10,14 +10,40 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+
+import h11
+from starlette.requests import Request
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fairsaoml.core.errors import ConfigError
 
-__all__ = ["SCOPES", "Access", "Refused", "is_loopback", "read_tokens"]
+__all__ = [
+    "HEADER_BYTES",
+    "IDLE_SECONDS",
+    "MOST_LABELS",
+    "MOST_ROWS",
+    "MOST_WATCHERS",
+    "SCOPES",
+    "Access",
+    "LimitedProtocol",
+    "Refused",
+    "is_loopback",
+    "read_body",
+    "read_tokens",
+]
 
 SCOPES = ("decide", "label", "read")
 VARIABLE = "FAIRSAOML_TOKEN_{}"
 SHORTEST = 16  # letters; shorter ones can be guessed
+HEADER_BYTES = 16 * 1024
+BODY_BYTES = 32 * 1024 * 1024
+MOST_ROWS = 10_000  # in one request
+MOST_LABELS = 100_000
+MOST_CONNECTIONS = 512
+MOST_WATCHERS = 64  # connections that listen to events
+SECONDS = {h11.IDLE: 10.0, h11.SEND_BODY: 30.0}  # for the head of a request, and for its body
+IDLE_SECONDS = 30  # of a connection between requests
 
 
 class Refused(Exception):
@@ -87,3 +113,47 @@ def read_tokens(file: Path | None, host: str) -> dict[str, str]:
                 "print(secrets.token_urlsafe())'`"
             )
     return tokens
+
+
+async def read_body(request: Request) -> bytes:
+    """Return a request's body.
+
+    Raises:
+        Refused: it is too long.
+    """
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_BYTES:
+            raise Refused(413, f"expected at most {BODY_BYTES} bytes; send fewer rows")
+        parts.append(part)
+    return b"".join(parts)
+
+
+class LimitedProtocol(H11Protocol):
+    """HTTP/1.1 that closes a connection too many, or one whose request does not come."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._awaited: Any = h11.IDLE
+        self._since = self.loop.time()
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
+            transport.close()
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Note which part of a request is awaited."""
+        super().data_received(data)
+        if self._awaited is not self.conn.their_state:
+            self._awaited, self._since = self.conn.their_state, self.loop.time()
+
+    def _watch(self) -> None:
+        if self.transport.is_closing():
+            return
+        seconds = SECONDS.get(self._awaited)
+        if seconds is not None and self.loop.time() - self._since >= seconds:
+            self.transport.close()
+        else:
+            self.loop.call_later(min(SECONDS.values()) / 2, self._watch)

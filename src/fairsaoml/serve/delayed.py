@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError
-from fairsaoml.serve.rows import Layout, from_rows, to_rows
+from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
 from fairsaoml.serve.tasks import NewRow, Tally, TaskRules, Tasks
 
@@ -304,7 +304,7 @@ class DelayedLabels:
 
     def _begin(self, learned: int | None) -> None:
         """Continue from the journal, or begin it."""
-        rounds = getattr(_last_step(self.model), "n_rounds_", None)
+        rounds = getattr(_parts(self.model)[1], "n_rounds_", None)
         begun = self._store.fact("rounds_before")
         if begun is None:
             with self._store.writing():
@@ -324,7 +324,7 @@ class DelayedLabels:
 
     def _layouts(self) -> list[Layout | None]:
         """The layouts of features and sensitive features, if any, once there have been rows."""
-        return [plain and Layout.from_json(plain) for plain in self._store.fact("layouts") or []]
+        return self._store.fact("layouts") or []
 
     def _catch_up(self) -> float:
         """Do what is due by now, learn from the closed tasks, return the time."""
@@ -349,7 +349,9 @@ class DelayedLabels:
                 if task.round > self._learned:
                     groups = task.sensitive_features
                     also = {} if groups is None else {"sensitive_features": groups}
-                    _teach(self.model, task.X, task.y, **also)
+                    preprocessing, learner = _parts(self.model)  # which stays as it was fitted
+                    X = task.X if preprocessing is None else preprocessing.transform(task.X)
+                    learner.partial_fit(X, task.y, **also)
                     self._learned = task.round
             self._done = task.number
             if self._store.path is None:  # nobody will ask for it again
@@ -371,7 +373,7 @@ class DelayedLabels:
             number=number,
             round=round,
             ids=[json.loads(row.id) for row in rows],
-            X=from_rows(layout or Layout("numbers"), [json.loads(row.content) for row in rows]),
+            X=from_rows(layout or NUMBERS, [json.loads(row.content) for row in rows]),
             y=np.asarray([json.loads(row.label) for row in rows]),
             sensitive_features=sensitive and from_rows(sensitive, groups),
             prediction=np.asarray([prediction for prediction, _ in decided]),
@@ -396,9 +398,11 @@ def _some(values: Sequence[Any]) -> str:
     return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
-def _last_step(model: Any) -> Any:
-    """The part of a model that learns: the last step of a pipeline, else the model itself."""
-    return model.steps[-1][1] if _is_pipeline(model) else model
+def _parts(model: Any) -> tuple[Any, Any]:
+    """Return what comes before the last step of a pipeline, or None, and what learns."""
+    if not isinstance(getattr(model, "steps", None), list) or not hasattr(model, "__getitem__"):
+        return None, model
+    return model[:-1] if len(model.steps) > 1 else None, model.steps[-1][1]
 
 
 def _require_learner(model: Any) -> None:
@@ -408,17 +412,18 @@ def _require_learner(model: Any) -> None:
     Traceback (most recent call last):
     fairsaoml.core.errors.ConfigError: expected a model with predict, got str; give one that has it
     """
-    for part, method in ((model, "predict"), (_last_step(model), "partial_fit")):
+    preprocessing, learner = _parts(model)
+    for part, method in ((model, "predict"), (learner, "partial_fit")):
         if not callable(getattr(part, method, None)):
             raise ConfigError(
                 f"expected a model with {method}, got {type(part).__name__}; give one that has it"
             )
-    if _is_pipeline(model) and len(model.steps) > 1:
+    if preprocessing is not None:
         from sklearn.exceptions import NotFittedError
         from sklearn.utils.validation import check_is_fitted
 
         try:
-            for _, step in model.steps[:-1]:
+            for _, step in preprocessing.steps:
                 check_is_fitted(step)
         except (NotFittedError, TypeError):  # TypeError: the word "passthrough", or no estimator
             if not isinstance(step, str):
@@ -426,14 +431,3 @@ def _require_learner(model: Any) -> None:
                     f"expected a pipeline whose preprocessing is fitted, got {type(step).__name__} "
                     "as it was made; fit the steps before the last one on past rows first"
                 ) from None
-
-
-def _teach(model: Any, X: Any, y: Any, **also: Any) -> None:
-    """One round of learning; a pipeline's preprocessing stays as it was fitted."""
-    if _is_pipeline(model) and len(model.steps) > 1:
-        X = model[:-1].transform(X)
-    _last_step(model).partial_fit(X, y, **also)
-
-
-def _is_pipeline(model: Any) -> bool:
-    return isinstance(getattr(model, "steps", None), list) and hasattr(model, "__getitem__")

@@ -10,18 +10,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+import jax
 import numpy as np
 import pyarrow as pa
 
-from fairsaoml.core.errors import DataError, RunError
+from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.core.types import Task
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
-from fairsaoml.runs.predict import encoded_rows, one_seed
 from fairsaoml.runs.saved import load_run
 from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
-from fairsaoml.streams.stream import Stream
-from fairsaoml.streams.table.columns import typed
+from fairsaoml.streams.stream import LARGEST_VALUE, Stream
+from fairsaoml.streams.table.columns import numbers, typed
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.groups import Protected, Sensitive
 from fairsaoml.streams.table.reading import need, to_arrow
@@ -60,7 +60,11 @@ class RunModel(LearnerAttributes):
 
     def __init__(self, folder: str | PathLike, *, seed: int | None = None) -> None:
         spec, setup, checkpoint = load_run(Path(folder))
-        chosen, state = one_seed(spec, checkpoint, seed)
+        chosen = spec.seeds[0] if seed is None else seed
+        if chosen not in spec.seeds:
+            seeds = ", ".join(map(str, spec.seeds))
+            raise ConfigError(f"expected one of the run's seeds ({seeds}), got {chosen}")
+        place = list(spec.seeds).index(chosen)
         self.stream: Stream = setup.stream
         self.online = OnlineLearner.resumed(
             setup.stream.schema,
@@ -68,7 +72,7 @@ class RunModel(LearnerAttributes):
             setup.config,
             seed=chosen,
             round=checkpoint.round,
-            state=state,
+            state=jax.tree.map(lambda leaf: leaf[place], checkpoint.state),
         )
         saved, attributes = setup.stream.encoder, setup.stream.schema.attributes
         self.encoder = None if saved is None else Encoder.from_json(saved)  # of a table
@@ -143,10 +147,23 @@ class RunModel(LearnerAttributes):
         """Return which rows are decided positive, as booleans."""
         return self.decision_function(rows) > 0
 
-    def encode(self, rows: Any) -> np.ndarray:
-        """Return rows as the learner sees them, (row, feature) float32."""
-        x, self.notes_ = encoded_rows(self.stream, rows_table(rows), "the rows")
-        return x
+    def encode(self, rows: Any, where: str = "the rows") -> np.ndarray:
+        """Return rows as the learner sees them, (row, feature) float32; `where` is for errors."""
+        table, names = rows_table(rows), self.stream.schema.features
+        if self.encoder is not None:
+            x, remarks = self.encoder.encode(table)
+            self.notes_ = tuple(map(str, remarks))
+        else:
+            need(names, table.column_names, where)
+            x = np.stack([_plain_numbers(table, name, where) for name in names], axis=1)
+            self.notes_ = ()
+        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        if broken.size:
+            raise DataError(
+                f"expected finite numbers, got NaN or infinity in {broken.size} rows of {where}, "
+                f"the first is row {broken[0]}; fill them in or leave the rows out"
+            )
+        return np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
 
     @one_at_a_time
     def partial_fit(self, rows: Any, y: Any = None, *, sensitive_features: Any = None) -> Self:
@@ -193,8 +210,13 @@ class RunModel(LearnerAttributes):
         return Task(x=self.encode(table), y=y.astype(np.float32), group=self.codes(table))
 
     def codes(self, table: Any) -> np.ndarray:
-        """Return the groups of a table's rows, (row, attribute)."""
-        codes = [role.codes(table).codes for role in self.sensitive]
+        """Return the groups of a table's rows, (row, attribute); unknown without their column."""
+        codes = [
+            role.codes(table).codes
+            if set(role.columns) <= set(table.column_names)
+            else np.full(len(table), len(role.levels), np.int32)
+            for role in self.sensitive
+        ]
         return np.stack(codes, axis=1) if codes else np.zeros((len(table), 0), np.int32)
 
 
@@ -230,3 +252,14 @@ def _with_column(table: Any, name: str, values: Any) -> Any:
     if name in table.column_names:
         return table.set_column(table.column_names.index(name), name, column)
     return table.append_column(name, column)
+
+
+def _plain_numbers(table: Any, name: str, where: str) -> np.ndarray:
+    """A column that is numbers already, as they stand; a gap is NaN."""
+    read = numbers(table[name])
+    if read.unreadable > read.infinite:
+        raise DataError(
+            f"expected numbers in column {name!r} of {where}, got words ({read.example!r}); "
+            "give the columns as the run has learned from them"
+        )
+    return read.values.astype(np.float32)

@@ -70,13 +70,12 @@ class Programs(NamedTuple):
     learner: Learner
     init: Callable[[np.uint32], State]
     step: Any  # (seed, round, state, batch) to state and info
-    scores: Any  # (state, x, group) to calibrated logits, and margins
-    explained: Any  # the same, and what an Explanation holds where the learner has one
+    look: Any  # (state, x, group, explain) to logits, margins, and what an Explanation holds
 
     def outgrown(self) -> None:
         """Drop the programs compiled for a smaller state: some forty megabytes not needed again."""
-        for program in (self.step, self.scores, self.explained):
-            program.clear_cache()
+        self.step.clear_cache()
+        self.look.clear_cache()
 
 
 class OnlineLearner(Saveable):
@@ -136,6 +135,11 @@ class OnlineLearner(Saveable):
     def constraints(self) -> tuple[str, ...]:
         """Names of the constraints, in the order of `info.dual`."""
         return tuple(c.name for c in make_problem(self.config, self.schema).constraints)
+
+    @property
+    def explains(self) -> bool:
+        """Whether the learner can tell why rows are decided as they are."""
+        return self._programs.learner.explain is not None
 
     @property
     def state(self) -> State:
@@ -223,7 +227,7 @@ class OnlineLearner(Saveable):
     def scored(self, x: Any, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores and the margins of rows."""
         require_unforked()
-        scores, margins = self._in_parts(self._programs.scores, x, group)
+        scores, margins = self._look(x, group, explain=False)
         return scores, margins
 
     def explain(self, x: Any, group: Any = None) -> Explanation | None:
@@ -233,36 +237,30 @@ class OnlineLearner(Saveable):
     def explained(
         self, x: Any, group: Any = None
     ) -> tuple[np.ndarray, np.ndarray, Explanation | None]:
-        """Return scores and margins of rows, and why; None where the learner cannot tell.
-
-        Two sizes of its program are all that a service needs: a few rows, and many.
-        """
-        scores, margins, *why = self._in_parts(
-            self._programs.explained, x, group, MANY_ROWS, _few_or_many
-        )
+        """Return scores and margins of rows, and why; None where the learner cannot tell."""
+        scores, margins, *why = self._look(x, group, explain=True)
         return scores, margins, Explanation._make([*why, None]) if why else None
 
-    def _in_parts(
-        self,
-        program: Any,
-        x: Any,
-        group: Any,
-        most: int = ROWS_AT_ONCE,
-        size: Callable[[int], int] = bucket,
-    ) -> list[np.ndarray]:
-        """Return what a program says of rows, so many at a time; a scalar is the same for all."""
+    def _look(self, x: Any, group: Any, *, explain: bool) -> list[np.ndarray]:
+        """Return what is seen of rows, so many at a time; a scalar is the same for all.
+
+        Two sizes of an explaining program are all that a service needs: a few rows, and many.
+        """
         x = np.asarray(x, np.float32)
         if group is None:  # nobody knows
             codes = [len(levels) for _, levels in self.schema.attributes]
             group = np.broadcast_to(np.array(codes, np.int32), (len(x), len(codes)))
         group = np.asarray(group, np.int32)
-        parts = []
+        most, parts = MANY_ROWS if explain else ROWS_AT_ONCE, []
         for first in range(0, max(len(x), 1), most):
             rows = slice(first, first + most)
-            count = len(x[rows])
-            room = count if self._programs.learner.turn else size(count)
+            room = count = len(x[rows])
+            if not self._programs.learner.turn:
+                room = bucket(count)
+                room = MANY_ROWS if explain and room > FEW_ROWS else room
+            padded = _padded(x[rows], room), _padded(group[rows], room)
             with one_blas_thread():
-                said = program(self._state, _padded(x[rows], room), _padded(group[rows], room))
+                said = self._programs.look(self._state, *padded, explain)
             parts.append([np.asarray(one)[:count] if one.ndim else np.asarray(one) for one in said])
         joined = [
             np.concatenate(same) if same[0].ndim else same[0] for same in zip(*parts, strict=True)
@@ -390,10 +388,6 @@ def _padded(values: np.ndarray, size: int) -> Any:
     return room
 
 
-def _few_or_many(rows: int) -> int:
-    return FEW_ROWS if rows <= FEW_ROWS else MANY_ROWS
-
-
 @lru_cache(maxsize=PROGRAMS_KEPT)
 def programs(
     entry: Entry, config: LearnerConfig, features: int, levels: tuple[int, ...]
@@ -417,23 +411,18 @@ def programs(
         key = None if learner.turn else round_keys(threefry.from_seeds(seed), round).step
         return learner.step(key, round, state, batch)
 
-    def scores(state: State, x: Any, group: Any) -> tuple[Any, Any]:
-        shown = shown_by(learner, state, x, group)
-        return shown.scores, shown.margins
-
-    def explained(state: State, x: Any, group: Any) -> tuple[Any, ...]:
-        if learner.explain is None:
-            return scores(state, x, group)
-        *why, shown = learner.explain(state, x, group)
-        return (*(shown[:2] if shown else scores(state, x, group)), *why)
+    def look(state: State, x: Any, group: Any, explain: bool) -> tuple[Any, ...]:
+        if explain and learner.explain is not None:
+            *why, shown = learner.explain(state, x, group)
+            return (*(shown or shown_by(learner, state, x, group))[:2], *why)
+        return shown_by(learner, state, x, group)[:2]
 
     if learner.turn:
-        return Programs(learner, init, step, scores, explained)
+        return Programs(learner, init, step, look)
     made_of = learner.made_of and f"online {learner.made_of}"
     return Programs(
         learner=learner,
         init=jit_once(init),
         step=TracedOnce(step, made_of, (RoundInfo,)),
-        scores=jit(scores),
-        explained=jit(explained),
+        look=jit(look, static_argnames="explain"),
     )

@@ -1,25 +1,40 @@
-"""Rows as a client sends them: checked one by one, encoded all together.
+"""What clients send: JSON; rows, labels and ids in it, checked one by one, encoded all together.
 
 What an encoder would read as a missing value in a table is an error here, with the row's number and
-its column: who sends a row can still mend it. An unknown category and null stay what they are.
+its column: who sends a row can still mend it. An unknown category and null stay what they are. JSON
+is quick where it is plain, and precise about what cannot be read.
 """
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.serve.model import RunModel, rows_table
-from fairsaoml.serve.wire import PLAIN, is_text, to_line
 from fairsaoml.streams.table.columns import numbers
 from fairsaoml.streams.table.encoder import Numeric
 from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
 
-__all__ = ["BadValue", "Reader", "id_text"]
+__all__ = [
+    "PLAIN",
+    "BadValue",
+    "Reader",
+    "Unreadable",
+    "id_text",
+    "is_text",
+    "parse",
+    "to_json",
+    "to_line",
+]
 
 LONGEST_ID = 200
+LINE = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
+PLAIN = frozenset({str, int, float, bool, type(None)})  # what a row may hold
 
 
 class BadValue(DataError):
@@ -149,3 +164,65 @@ number, got 'two\\nlines'
         return to_line(id)
     wanted = f"1 to {LONGEST_ID} letters in one line, or a whole number"
     raise BadValue("id", f"expected an id of {wanted}, got {str(id)[:50]!r}")
+
+
+class Unreadable(str):
+    """A number that no float can hold, as it was written."""
+
+
+def parse(text: bytes) -> Any:
+    """Return what JSON says; whole numbers beyond 64 bits are floats.
+
+    Raises:
+        ValueError: it is no JSON, or says NaN.
+        RecursionError: lists in lists without end.
+
+    >>> parse(b'{"a": [1, 1e400]}')
+    {'a': [1, '1e400']}
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:  # perhaps of one value alone: the other rows shall be answered
+        return json.loads(text, parse_constant=_no_number, parse_float=_float, parse_int=_int)
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no number in JSON; send null")
+
+
+def _float(text: str) -> float | Unreadable:
+    value = float(text)
+    return value if math.isfinite(value) else Unreadable(text)
+
+
+def _int(text: str) -> Any:
+    return int(text) if len(text) < 19 else _float(text)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a string is whole: JSON can hold half a surrogate pair."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def to_json(value: Any) -> bytes:
+    """Return plain data as JSON."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # a name that holds half a character
+        return json.dumps(value).encode()
+
+
+def to_line(value: Any) -> str:
+    """Return plain data as text that is the same in whatever order its names come.
+
+    Raises:
+        TypeError: it holds half a character, or an `Unreadable`.
+
+    >>> to_line({"b": 1, "a": "é"})
+    '{"a":"é","b":1}'
+    """
+    return orjson.dumps(value, option=LINE).decode()

@@ -14,12 +14,11 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from fairsaoml import __version__
 from fairsaoml.core.errors import DataError
 from fairsaoml.files import read_json
-from fairsaoml.serve.access import Refused
+from fairsaoml.serve.access import MOST_LABELS, MOST_ROWS, MOST_WATCHERS, Refused, read_body
 from fairsaoml.serve.deciding import Answer
-from fairsaoml.serve.limits import MOST_LABELS, MOST_ROWS, MOST_WATCHERS, read_body
+from fairsaoml.serve.reading import parse, to_json
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.views import WINDOW
-from fairsaoml.serve.wire import parse, to_json
 
 if TYPE_CHECKING:
     from fairsaoml.serve.app import App

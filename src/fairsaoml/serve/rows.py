@@ -6,7 +6,7 @@ plain values, exact to the last digit, and a layout says what they were.
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -16,18 +16,8 @@ from fairsaoml.core.errors import DataError
 __all__ = ["Layout", "from_rows", "to_rows"]
 
 
-class Layout(NamedTuple):
-    """What rows were: `numbers` or `objects` in an array, a `frame`, a `series`, or `columns`."""
-
-    kind: str
-    names: tuple[str, ...] = ()
-    backend: Any = ""  # of a frame or series: pandas, polars, pyarrow
-
-    @classmethod
-    def from_json(cls, plain: list[Any]) -> "Layout":
-        """Return the layout that a journal holds."""
-        kind, names, backend = plain
-        return cls(kind=kind, names=tuple(names), backend=backend)
+Layout = list[Any]  # kind (numbers, objects, frame, series, columns), names, the frame's library
+NUMBERS: Layout = ["numbers", [], ""]
 
 
 def to_rows(values: Any) -> tuple[Layout, list[Any]]:
@@ -37,27 +27,27 @@ def to_rows(values: Any) -> tuple[Layout, list[Any]]:
         DataError: not a table, or infinite numbers.
 
     >>> to_rows(np.array([[1.5, 2.0], [np.nan, 4.0]]))
-    (Layout(kind='numbers', names=(), backend=''), [[1.5, 2.0], [None, 4.0]])
+    (['numbers', [], ''], [[1.5, 2.0], [None, 4.0]])
     >>> to_rows({"sex": ["f", "m"], "age": [30, 40]})[1]
     [['f', 30], ['m', 40]]
     """
     table = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
     if isinstance(table, nw.DataFrame):
-        layout = Layout("frame", tuple(table.columns), table.implementation.value)
+        layout = ["frame", table.columns, table.implementation.value]
         return layout, [_plain(list(row)) for row in table.rows()]
     if isinstance(table, nw.Series) and isinstance(table.name, str):
-        return Layout("series", (table.name,), table.implementation.value), _plain(table.to_list())
+        return ["series", [table.name], table.implementation.value], _plain(table.to_list())
     if isinstance(values, Mapping):
         columns = [np.asarray(column).tolist() for column in values.values()]
         rows = [list(row) for row in zip(*columns, strict=True)]
-        return Layout("columns", tuple(map(str, values))), _plain(rows)
+        return ["columns", [*map(str, values)], ""], _plain(rows)
     array = np.asarray(values)
     if array.ndim not in (1, 2):
         raise DataError(f"expected a table of rows, got shape {array.shape}; one row per decision")
     if array.dtype.kind in "biuf":
-        return Layout("numbers"), _plain(array.tolist())
+        return NUMBERS, _plain(array.tolist())
     # Again as objects: NumPy makes strings of values of several kinds.
-    return Layout("objects"), _plain(np.asarray(values, dtype=object).tolist())
+    return ["objects", [], ""], _plain(np.asarray(values, dtype=object).tolist())
 
 
 def from_rows(layout: Layout, rows: list[Any]) -> Any:
@@ -67,17 +57,16 @@ def from_rows(layout: Layout, rows: list[Any]) -> Any:
     array([[1.5, 2. ],
            [nan, 4. ]])
     """
-    if layout.kind == "numbers":
+    kind, names, backend = layout
+    if kind == "numbers":
         array = np.asarray(rows)
         return array if array.dtype != object else array.astype(np.float64)  # None is NaN again
-    if layout.kind == "objects":
+    if kind == "objects":
         return np.asarray(rows, dtype=object)
-    if layout.kind == "series":
-        return nw.new_series(layout.names[0], rows, backend=layout.backend).to_native()
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(layout.names)}
-    if layout.kind == "columns":
-        return columns
-    return nw.from_dict(columns, backend=layout.backend).to_native()
+    if kind == "series":
+        return nw.new_series(names[0], rows, backend=backend).to_native()
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return columns if kind == "columns" else nw.from_dict(columns, backend=backend).to_native()
 
 
 def _plain(value: Any) -> Any:

@@ -15,9 +15,8 @@ import uvicorn
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.serve.access import Access, read_tokens
+from fairsaoml.serve.access import HEADER_BYTES, IDLE_SECONDS, Access, LimitedProtocol, read_tokens
 from fairsaoml.serve.app import App
-from fairsaoml.serve.limits import HEADER_BYTES, IDLE_SECONDS, LimitedProtocol
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.tasks import TaskRules
 

@@ -21,9 +21,8 @@ from fairsaoml.core.types import Task
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import tidy
 from fairsaoml.runs.folder import SERVED, SERVICE, locked, read_spec
-from fairsaoml.serve import labelling
 from fairsaoml.serve.alarms import Alarm, Alarms
-from fairsaoml.serve.deciding import Answer, Deciding
+from fairsaoml.serve.deciding import Answer, Deciding, erase, label, never
 from fairsaoml.serve.live import decide, learn, served_learner
 from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.online import MANY_ROWS, OnlineLearner
@@ -31,7 +30,7 @@ from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.store import FullDisk, Store, to_text
 from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, TaskRules, Tasks
 
-__all__ = ["TALLY", "Service", "replay"]
+__all__ = ["STORE", "TALLY", "Service", "read_rows"]
 
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
@@ -135,15 +134,15 @@ class Service:
         Raises:
             FullDisk: nothing of this call was taken.
         """
-        return self._write(lambda now: labelling.label(self.tasks, self.reader, labels, now))
+        return self._write(lambda now: label(self.tasks, self.reader, labels, now))
 
     def never(self, ids: Sequence[Any]) -> dict[str, Any]:
         """Wait no longer for the labels of these ids; they are counted by decision and group."""
-        return self._write(lambda now: labelling.never(self.store, self.reader, ids))
+        return self._write(lambda now: never(self.store, self.reader, ids))
 
     def erase(self, ids: Sequence[Any]) -> dict[str, Any]:
         """Remove rows from the store; what was learned from them stays learned."""
-        return self._write(lambda now: labelling.erase(self.store, ids))
+        return self._write(lambda now: erase(self.store, ids))
 
     def _write(self, work: Callable[[float], dict[str, Any]]) -> dict[str, Any]:
         with self._lock:
@@ -254,20 +253,6 @@ def read_rows(reader: Reader, rows: Sequence[tuple]) -> tuple[Task, np.ndarray]:
         group=reader.codes(contents),
     )
     return task, np.array([json.loads(row.answer)[0] for row in taken])
-
-
-def replay(folder: Path) -> list[dict[str, Any]]:
-    """Learn every round of a stopped service again, from the run; return the journal's lines.
-
-    Only the rows in the store are used, so all of them must still be there.
-    """
-    reader, records = Reader(RunModel(folder)), []
-    online = reader.model.online
-    with closing(Store(folder / SERVICE / STORE)) as store:
-        for (task,) in store.query("SELECT number FROM tasks WHERE round IS NOT NULL ORDER BY 1"):
-            online, record = learn(online, *read_rows(reader, store.query(TAKEN_ROWS, [task])))
-            records.append(tidy(record))
-    return records
 
 
 def post(url: str, content: Mapping[str, Any]) -> None:

@@ -1,11 +1,12 @@
 """The alternatives by name: where each is made, what it promises, what it needs."""
 
-import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from fairsaoml.compare.alternatives import fairlearn, river, sklearn
+from fairsaoml.compare.alternatives import alternative
 from fairsaoml.compare.alternatives.alternative import Alternative
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema
@@ -17,9 +18,9 @@ class Listing(NamedTuple):
     """How an alternative is made, and what a reader of its row must know."""
 
     module: str  # the library's; also the extra of fairsaoml that installs it
-    factory: Callable[..., Alternative]
+    factory: Callable[[Schema, int, SimpleNamespace], Alternative]
     words: str
-    fixed: Mapping[str, Any] = {}
+    settings: Mapping[str, Any]  # with its library's defaults
     constraints: str = "none"  # what is kept fair, in our words
     random: bool = False  # whether seeds differ though the rows do not
 
@@ -32,43 +33,56 @@ class Listing(NamedTuple):
 def _reduction(moment: str, constraints: str) -> Listing:
     return Listing(
         "fairlearn",
-        fairlearn.exponentiated_gradient,
+        partial(alternative.exponentiated_gradient, moment),
         f"Fairlearn ExponentiatedGradient with {moment} over logistic regression, which decides "
         "at random among its classifiers",
-        fixed={"moment": moment},
+        {**RECENT, "ratio": None, "balanced": False, "eps": 0.01, "C": 1.0},
         constraints=constraints,
         random=True,
     )
 
 
+RECENT = {"window": 16, "every": 1}  # tasks: the whole past would hold every domain gone by
+PAST = {"window": None, "every": 1, "balanced": False}
 CATALOG: dict[str, Listing] = {
-    "logistic-refit": Listing("sklearn", sklearn.logistic_refit, "scikit-learn LogisticRegression"),
+    "logistic-refit": Listing(
+        "sklearn",
+        alternative.logistic_refit,
+        "scikit-learn LogisticRegression",
+        {**PAST, "C": 1.0},
+    ),
     "boosted-refit": Listing(
-        "sklearn", sklearn.boosted_refit, "scikit-learn HistGradientBoostingClassifier"
+        "sklearn", alternative.boosted_refit, "scikit-learn HistGradientBoostingClassifier", PAST
     ),
     "sgd": Listing(
         "sklearn",
-        sklearn.sgd,
+        alternative.sgd,
         "scikit-learn SGDClassifier of logistic loss, one pass over each task",
+        {"alpha": 1e-4, "average": False, "learning_rate": "optimal", "eta0": 0.01},
         random=True,
     ),
     "expgrad": _reduction("DemographicParity", constraints="dp"),
     "expgrad-eo": _reduction("EqualizedOdds", constraints="eo"),
     "threshold": Listing(
         "fairlearn",
-        fairlearn.threshold_optimizer,
+        alternative.threshold_optimizer,
         "Fairlearn ThresholdOptimizer for demographic parity over logistic regression, which "
         "needs the group of everyone it decides on, and sets a threshold for each",
+        {**RECENT, "C": 1.0},
         constraints="dp",
         random=True,
     ),
     "river-logistic": Listing(
-        "river", river.logistic, "River StandardScaler and LogisticRegression, row by row"
+        "river",
+        alternative.river_logistic,
+        "River StandardScaler and LogisticRegression, row by row",
+        {"learning_rate": 0.01, "l2": 0.0, "balanced": False},
     ),
     "river-forest": Listing(
         "river",
-        river.adaptive_forest,
+        alternative.river_forest,
         "River adaptive random forest (ARFClassifier), row by row",
+        {"n_models": 10, "lambda_value": 6, "grace_period": 50},
         random=True,
     ),
 }
@@ -95,12 +109,7 @@ def defaults(name: str) -> dict[str, Any]:
     >>> defaults("logistic-refit")
     {'window': None, 'every': 1, 'balanced': False, 'C': 1.0}
     """
-    listing = CATALOG[name]
-    return {
-        p.name: p.default
-        for p in inspect.signature(listing.factory).parameters.values()
-        if p.kind == p.KEYWORD_ONLY and p.name not in listing.fixed
-    }
+    return dict(CATALOG[name].settings)
 
 
 def words(name: str, settings: Mapping[str, Any], schema: Schema) -> str:
@@ -120,4 +129,4 @@ def words(name: str, settings: Mapping[str, Any], schema: Schema) -> str:
 
 def make(name: str, schema: Schema, seed: int, settings: Mapping[str, Any]) -> Alternative:
     """Return an alternative that has learned nothing yet."""
-    return CATALOG[name].factory(schema, seed, **CATALOG[name].fixed, **settings)
+    return CATALOG[name].factory(schema, seed, SimpleNamespace(**{**defaults(name), **settings}))

@@ -1,16 +1,27 @@
-"""Runs of alternatives in folders: planned, run, kept when finished, compared."""
+"""Runs of alternatives in folders: planned, run, kept when finished, compared.
+
+Each task is decided with what was learned before it; then its labels are shown.
+"""
 
 import shlex
-from collections.abc import Mapping, Sequence
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.compare.compare import comparison_of
 from fairsaoml.core.errors import ConfigError, RunError, closest
+from fairsaoml.core.types import Schema, Task
+from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.evaluate.prequential import rounds_of
+from fairsaoml.evaluate.records import RoundResult, line, tally
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs import folder as run_folder
 from fairsaoml.runs.events import Event, OnEvent, as_events
@@ -18,9 +29,9 @@ from fairsaoml.runs.journal import Journal
 from fairsaoml.runs.runner import write_summary
 from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json, versions
 from fairsaoml.streams.catalog import open_stream, setting_names
-from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.stream import Stream, checked
 
-__all__ = ["AlternativeSpec", "compare_alternatives", "plan", "run_alternative"]
+__all__ = ["AlternativeSpec", "compare_alternatives", "plan", "prequential", "run_alternative"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,4 +229,65 @@ def _identity(spec: Mapping[str, Any]) -> dict[str, Any]:
         "learner": {"name": spec["learner"]["name"], **learner},
         "stream": (stream["name"], stream["settings"], stream["features"], stream["attributes"]),
         "seeds": spec["seeds"],
+    }
+
+
+def prequential(
+    stream: Stream, name: str, settings: Mapping[str, Any], seeds: Sequence[int]
+) -> Iterator[RoundResult]:
+    """Run an alternative on a stream, one round at a time, on one thread.
+
+    Args:
+        stream: an open stream.
+        name: the alternative's, in the catalog.
+        settings: what differs from the library's defaults.
+        seeds: each is a model of its own.
+
+    Yields:
+        The finished rounds, in order; without predictions or state.
+    """
+    models = [catalog.make(name, stream.schema, seed, settings) for seed in seeds]
+    for round, arrived in enumerate(rounds_of(stream, seeds), start=1):
+        tasks = [checked(task, stream.schema, round) for task in arrived]
+        records = []
+        for at, (seed, model) in enumerate(zip(seeds, models, strict=True)):
+            task = tasks[at % len(tasks)]  # real rows are one task for all seeds
+            decisions: Any = []
+            begun = time.perf_counter()
+            with _warnings() as raised:
+                if len(task.y):
+                    decisions = model.decide(task.x, task.group)
+                    model.learn(task)
+            seconds = time.perf_counter() - begun
+            record = _record(task, decisions, stream.schema, raised)
+            records.append(line(round, seed, task, record, seconds))
+        yield RoundResult(round=round, records=records, predictions=[], state=None)
+
+
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """Use one thread; yield a list that holds, after the block, each warning once."""
+    raised: list[str] = []
+    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # What a library will have to change in its own code is no news of the round.
+        for kind in (DeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", kind)
+        yield raised
+    raised += dict.fromkeys(str(one.message).splitlines()[0] for one in caught)
+
+
+def _record(task: Task, decisions: Any, schema: Schema, raised: Sequence[str]) -> dict[str, Any]:
+    """A journal line as our learners write it; what only they have is empty."""
+    empty = [] if len(task.y) else [WARNINGS["empty"]]
+    return {
+        **tally(task.y, decisions, task.group, schema),
+        "loss": None,
+        "violation": [],
+        "dual": [],
+        "weights": [],
+        "awake": [],
+        "chances": None,
+        "warnings": [*task.warnings, *empty, *raised],
+        "adapted": None,
     }

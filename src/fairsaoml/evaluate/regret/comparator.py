@@ -19,7 +19,7 @@ prior before the round added (D25), so that a learner that is this model has reg
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,21 +88,98 @@ def best_models(
     if not fair:
         shape = (rounds.number, 0, rounds.x.shape[1])
         rounds = rounds._replace(terms=np.zeros(shape), allowed=np.zeros(shape[:2]))
-    guess = _guess(rounds, starts, length, near, radius)
+    windows = _Windows(rounds, starts, length)
+    guess = windows.guess(near, radius)
     numbers = length * rounds.terms.shape[1] * rounds.x.shape[1]
     threads = os.cpu_count() or 1
     size = max(1, min(MEMORY // max(numbers, 1), -(-len(starts) // threads)))
     # Thousands of small products: threads inside each would only get in each other's way.
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        reference = _reference(rounds, starts, length, guess)
+        reference = _reference(windows, guess)
 
         def part(at: int) -> tuple[Floats, ...]:
             some = slice(at, at + size)
-            return _solved(rounds, starts[some], length, guess[some], radius, reference, tolerance)
+            return _solved(windows.some(some), guess[some], radius, reference, tolerance)
 
         parts = list(pool.map(part, range(0, len(starts), size)))
     joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
     return Comparators(starts, length, *joined)
+
+
+class _Windows(NamedTuple):
+    """Windows of one length over the rounds of a run."""
+
+    rounds: Rounds
+    start: Ints  # (window,): first round
+    length: int
+
+    def some(self, which: Any) -> "_Windows":
+        """Return some of the windows."""
+        return self._replace(start=self.start[which])
+
+    def limits(self, radius: float | None) -> Limits:
+        """What the windows' models must keep."""
+        kept = (self.rounds.limits(start, self.length) for start in self.start)
+        terms, most = map(np.stack, zip(*kept, strict=True))
+        return Limits(terms, most, radius)
+
+    def blocks(self) -> Iterator[tuple[slice, slice, Floats | float]]:
+        """Windows, rows, and which of the rows are inside which window: passes over the data.
+
+        Windows that begin near each other share the passes over the rows of all of them.
+        """
+        first, block = self.rounds.first, int(np.clip(self.length // 2, 4, BLOCK))
+        for at in range(0, len(self.start), block):
+            windows = slice(at, min(at + block, len(self.start)))
+            low, high = first[self.start[windows]], first[self.start[windows] + self.length]
+            end = int(high.max())
+            for begin in range(int(low.min()), end, CHUNK):
+                rows = slice(begin, min(begin + CHUNK, end))
+                if rows.start >= low.max() and rows.stop <= high.min():
+                    yield windows, rows, 1.0
+                else:
+                    place = np.arange(rows.start, rows.stop)[:, None]
+                    yield windows, rows, ((place >= low) & (place < high)).astype(np.float64)
+
+    def gradients(self, points: Floats) -> Floats:
+        """Gradient of each window's summed loss at its own point: (window, parameter)."""
+        rounds, gradient = self.rounds, np.zeros_like(points)
+        for windows, rows, inside in self.blocks():
+            x = rounds.x[rows]
+            error = expit(x @ points[windows].T + rounds.offset[rows, None])
+            error -= rounds.y[rows, None]
+            error *= rounds.weight[rows, None] * inside
+            gradient[windows] += error.T @ x
+        return gradient
+
+    def hessian(self, window: int, point: Floats) -> Floats:
+        """Hessian of one window's summed loss at a point."""
+        rounds, start = self.rounds, self.start[window]
+        rows = slice(rounds.first[start], rounds.first[start + self.length])
+        x = rounds.x[rows]
+        chance = expit(x @ point + rounds.offset[rows])
+        return x.T @ ((rounds.weight[rows] * chance * (1 - chance))[:, None] * x)
+
+    def guess(self, near: Comparators | None, radius: float | None) -> Floats:
+        """Where to begin: between the best models of the shorter windows at both ends, in limits.
+
+        Zero keeps every limit, and limits are convex: a point outside is drawn towards zero.
+        """
+        if near is None:
+            return np.zeros((len(self.start), self.rounds.x.shape[1]))
+        last = len(near.start) - 1
+        end = self.start + max(self.length - near.length, 0)
+        left, right = (np.searchsorted(near.start, at).clip(0, last) for at in (self.start, end))
+        points = (near.point[left] + near.point[right]) / 2
+        for w, start in enumerate(self.start):
+            terms, most = self.rounds.limits(start, self.length)
+            reach = np.abs(terms @ points[w]).sum(axis=0)
+            over = np.max(reach / np.maximum(most, np.finfo(float).tiny), initial=1.0)
+            points[w] /= over
+        if radius is not None:
+            norm = np.linalg.norm(points, axis=1)
+            points *= np.minimum(1.0, radius / np.maximum(norm, radius))[:, None]
+        return points
 
 
 class _Reference(NamedTuple):
@@ -112,14 +189,13 @@ class _Reference(NamedTuple):
     sums: Floats  # (round + 1, parameter, parameter)
 
 
-def _reference(rounds: Rounds, starts: Ints, length: int, points: Floats) -> _Reference:
+def _reference(windows: _Windows, points: Floats) -> _Reference:
     """Each round's Hessian at the mean of the points of the windows that hold it."""
-    size = rounds.x.shape[1]
+    rounds, size = windows.rounds, windows.rounds.x.shape[1]
     total, held = np.zeros((rounds.number + 1, size)), np.zeros(rounds.number + 1)
-    np.add.at(total, starts, points)
-    np.add.at(total, starts + length, -points)
-    np.add.at(held, starts, 1.0)
-    np.add.at(held, starts + length, -1.0)
+    for edge, sign in ((windows.start, 1.0), (windows.start + windows.length, -1.0)):
+        np.add.at(total, edge, sign * points)
+        np.add.at(held, edge, sign)
     mean = np.cumsum(total, axis=0) / np.maximum(np.cumsum(held), 1.0)[:, None]
     curvature = np.empty(len(rounds.y))
     sums = np.zeros((rounds.number + 1, size, size))
@@ -132,16 +208,11 @@ def _reference(rounds: Rounds, starts: Ints, length: int, points: Floats) -> _Re
 
 
 def _solved(
-    rounds: Rounds,
-    starts: Ints,
-    length: int,
-    points: Floats,
-    radius: float | None,
-    reference: _Reference,
-    tolerance: float,
+    windows: _Windows, points: Floats, radius: float | None, reference: _Reference, tolerance: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Point, loss, bound and violation of some windows of one length."""
-    terms, allowed = map(np.stack, zip(*(rounds.limits(s, length) for s in starts), strict=True))
+    rounds, starts, length = windows
+    limits = windows.limits(radius)
     rows = rounds.first[starts + length] - rounds.first[starts]
     own = rows < FEW_ROWS * rounds.x.shape[1]
     goal = tolerance * length
@@ -149,26 +220,20 @@ def _solved(
     loss, bound = np.empty(len(starts)), np.full(len(starts), -np.inf)
     todo = np.arange(len(starts))
     for _ in range(MOST_ATTEMPTS):
-        few = Limits(terms[todo], allowed[todo], radius)
-        points[todo], model, exact = _descend(
-            rounds, starts[todo], length, points[todo], few, reference, own[todo], goal
-        )
-        loss[todo], proof = _certify(
-            rounds, starts[todo], length, points[todo], model, few, reference, exact
-        )
+        some, few = windows.some(todo), limits.some(todo)
+        points[todo], model, exact = _descend(some, points[todo], few, reference, own[todo], goal)
+        loss[todo], proof = _certify(some, points[todo], model, few, reference, exact)
         bound[todo] = np.maximum(bound[todo], proof)
         todo = todo[loss[todo] - bound[todo] > tolerance * length]
         if not len(todo):
             break
         own[todo], goal = True, goal / 10
-    violation = np.abs(np.einsum("wtcp,wp->wtc", terms, points)).sum(axis=1) - allowed
-    return points, loss, bound, violation
+    reach = np.abs(np.einsum("wtcp,wp->wtc", limits.terms, points)).sum(axis=1)
+    return points, loss, bound, reach - limits.most
 
 
 def _descend(
-    rounds: Rounds,
-    starts: Ints,
-    length: int,
+    windows: _Windows,
     points: Floats,
     limits: Limits,
     reference: _Reference,
@@ -180,8 +245,9 @@ def _descend(
     Also returned: which windows came to need a Hessian of their own.
     """
     own = own.copy()
-    points, gradient = points.copy(), _gradients(rounds, starts, length, points)
-    hessian = reference.sums[starts + length] - reference.sums[starts]
+    points, gradient = points.copy(), windows.gradients(points)
+    starts = windows.start
+    hessian = reference.sums[starts + windows.length] - reference.sums[starts]
     count, _, constraints, _ = limits.terms.shape
     model = Solution(
         point=points.copy(),
@@ -193,10 +259,9 @@ def _descend(
     for step in range(MOST_STEPS):
         own[active] |= step >= PATIENCE
         for w in active[own[active]]:
-            hessian[w] = _own_hessian(rounds, starts[w], length, points[w])
+            hessian[w] = windows.hessian(w, points[w])
         here, slope, curve = points[active], gradient[active], hessian[active]
-        few = Limits(limits.terms[active], limits.most[active], limits.radius)
-        best = minimise(curve, slope - _times(curve, here), few, goal / 20)
+        best = minimise(curve, slope - _times(curve, here), limits.some(active), goal / 20)
         for all_of, new in zip(model, best, strict=True):
             all_of[active] = new
         move = best.point - here
@@ -207,7 +272,7 @@ def _descend(
         if not len(active):
             break
         points[active] = here + move
-        gradient[active] = _gradients(rounds, starts[active], length, points[active])
+        gradient[active] = windows.some(active).gradients(points[active])
         for _ in range(MOST_STEPS):
             # By convexity the loss has not risen where it ends downhill, or uphill but gently.
             end = (gradient[active] * move).sum(axis=1)
@@ -218,14 +283,12 @@ def _descend(
             move[long] *= share[:, None]
             descent[long] *= share
             points[again] = here[long] + move[long]
-            gradient[again] = _gradients(rounds, starts[again], length, points[again])
+            gradient[again] = windows.some(again).gradients(points[again])
     return points, model, own
 
 
 def _certify(
-    rounds: Rounds,
-    starts: Ints,
-    length: int,
+    windows: _Windows,
     points: Floats,
     model: Solution,
     limits: Limits,
@@ -244,92 +307,25 @@ def _certify(
     """
     pulled = np.einsum("wtc,wtcp->wp", model.signed, limits.terms)
     price = np.abs(model.signed).max(axis=1, initial=0.0)
-    loss, bound, rest = np.zeros(len(starts)), np.zeros(len(starts)), pulled.copy()
-    for windows, rows, inside in _blocks(rounds, starts, length):
+    rounds, (loss, bound), rest = windows.rounds, np.zeros((2, len(points))), pulled.copy()
+    for some, rows, inside in windows.blocks():
         x, y, offset = rounds.x[rows], rounds.y[rows, None], rounds.offset[rows, None]
         weight = rounds.weight[rows, None] * inside
-        score = x @ points[windows].T + offset
+        score = x @ points[some].T + offset
         chance = expit(score)
-        loss[windows] += (weight * (np.logaddexp(0.0, score) - y * score)).sum(axis=0)
+        loss[some] += (weight * (np.logaddexp(0.0, score) - y * score)).sum(axis=0)
         curvature = np.where(
-            own[windows],
+            own[some],
             chance * (1 - chance),
             (reference.curvature[rows] / rounds.weight[rows])[:, None],
         )
-        chance = np.clip(
-            chance + curvature * (x @ (model.point[windows] - points[windows]).T), 0.0, 1.0
-        )
-        bound[windows] += (weight * ((chance - y) * offset + entr(chance) + entr(1 - chance))).sum(
+        chance = np.clip(chance + curvature * (x @ (model.point[some] - points[some]).T), 0.0, 1.0)
+        bound[some] += (weight * ((chance - y) * offset + entr(chance) + entr(1 - chance))).sum(
             axis=0
         )
-        rest[windows] += (weight * (chance - y)).T @ x
+        rest[some] += (weight * (chance - y)).T @ x
     radius = FAR if limits.radius is None else limits.radius
     return loss, bound - (price * limits.most).sum(axis=1) - radius * np.linalg.norm(rest, axis=1)
-
-
-def _blocks(
-    rounds: Rounds, starts: Ints, length: int
-) -> Iterator[tuple[slice, slice, Floats | float]]:
-    """Windows, rows, and which of the rows are inside which window: passes over the data.
-
-    Windows that begin near each other share the passes over the rows of all of them.
-    """
-    block = int(np.clip(length // 2, 4, BLOCK))
-    for at in range(0, len(starts), block):
-        windows = slice(at, min(at + block, len(starts)))
-        low, high = rounds.first[starts[windows]], rounds.first[starts[windows] + length]
-        end = int(high.max())
-        for begin in range(int(low.min()), end, CHUNK):
-            rows = slice(begin, min(begin + CHUNK, end))
-            if rows.start >= low.max() and rows.stop <= high.min():
-                yield windows, rows, 1.0
-            else:
-                place = np.arange(rows.start, rows.stop)[:, None]
-                yield windows, rows, ((place >= low) & (place < high)).astype(np.float64)
-
-
-def _gradients(rounds: Rounds, starts: Ints, length: int, points: Floats) -> Floats:
-    """Gradient of each window's summed loss at its own point: (window, parameter)."""
-    gradient = np.zeros_like(points)
-    for windows, rows, inside in _blocks(rounds, starts, length):
-        x = rounds.x[rows]
-        error = expit(x @ points[windows].T + rounds.offset[rows, None])
-        error -= rounds.y[rows, None]
-        error *= rounds.weight[rows, None] * inside
-        gradient[windows] += error.T @ x
-    return gradient
-
-
-def _own_hessian(rounds: Rounds, start: int, length: int, point: Floats) -> Floats:
-    rows = slice(rounds.first[start], rounds.first[start + length])
-    x = rounds.x[rows]
-    chance = expit(x @ point + rounds.offset[rows])
-    return x.T @ ((rounds.weight[rows] * chance * (1 - chance))[:, None] * x)
-
-
-def _guess(
-    rounds: Rounds, starts: Ints, length: int, near: Comparators | None, radius: float | None
-) -> Floats:
-    """Where to begin: between the best models of the shorter windows at both ends, within limits.
-
-    Zero keeps every limit, and limits are convex: a point outside is drawn towards zero.
-    """
-    size = rounds.x.shape[1]
-    if near is None:
-        return np.zeros((len(starts), size))
-    last = len(near.start) - 1
-    left = np.searchsorted(near.start, starts).clip(0, last)
-    right = np.searchsorted(near.start, starts + max(length - near.length, 0)).clip(0, last)
-    points = (near.point[left] + near.point[right]) / 2
-    for w, s in enumerate(starts):
-        terms, most = rounds.limits(s, length)
-        reach = np.abs(terms @ points[w]).sum(axis=0)
-        over = np.max(reach / np.maximum(most, np.finfo(float).tiny), initial=1.0)
-        points[w] /= over
-    if radius is not None:
-        norm = np.linalg.norm(points, axis=1)
-        points *= np.minimum(1.0, radius / np.maximum(norm, radius))[:, None]
-    return points
 
 
 def _steady_curvature(score: Floats) -> Floats:

@@ -23,6 +23,7 @@ from fairsaoml.core.primal_dual import project
 from fairsaoml.core.types import Batch, Params, Problem, Task
 from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.regret.comparator import Comparators
+from fairsaoml.evaluate.regret.rounds import window_sums
 from fairsaoml.evaluate.seeds import bucket, stacked
 
 __all__ = ["Pool", "best_of_pool", "fit_pool"]
@@ -41,8 +42,8 @@ Floats = NDArray[np.float64]
 class Pool(NamedTuple):
     """Figures of every model of the pool in every round."""
 
-    loss: Floats  # (model, round)
-    violation: Floats  # (model, round, constraint)
+    loss: Floats  # (round, model)
+    violation: Floats  # (round, model, constraint)
 
 
 def fit_pool(
@@ -82,40 +83,35 @@ def fit_pool(
         measure(models, np.int32(t), jax.tree.map(lambda leaf: leaf[t], played))  # noqa: B023
         for t in range(len(tasks))
     ]
-    loss = np.stack([np.asarray(f, np.float64) for f, _ in by_round], axis=-1)
-    violation = np.stack([np.asarray(g, np.float64) for _, g in by_round], axis=2)
-    loss = loss.reshape(-1, len(tasks))
+    loss, violation = (
+        np.stack(figures).astype(np.float64) for figures in zip(*by_round, strict=True)
+    )
+    loss = loss.reshape(len(tasks), -1)
     return Pool(loss=loss, violation=violation.reshape(*loss.shape, len(problem.constraints)))
 
 
 def best_of_pool(pool: Pool, length: int, *, fair: bool, every_round: bool = False) -> Comparators:
     """The best model of the pool for every window of a length; fair over it, or in every round.
 
-    >>> pool = Pool(np.array([[1.0, 1.0], [0.0, 1.5]]), np.array([[[-1.0], [-1.0]], [[0.5], [-1]]]))
+    >>> pool = Pool(np.array([[1.0, 0.0], [1.0, 1.5]]), np.array([[[-1.0], [0.5]], [[-1.0], [-1]]]))
     >>> [best_of_pool(pool, 1, fair=fair).loss.tolist() for fair in (False, True)]
     [[0.0, 1.0], [1.0, 1.0]]
     >>> [best_of_pool(pool, 2, fair=True, every_round=every).loss[0] for every in (False, True)]
     [np.float64(1.5), np.float64(2.0)]
     """
-    loss, violation = (_window_sums(values, length) for values in pool)
-    unfair = _window_sums(np.maximum(pool.violation, 0.0), length) if every_round else violation
+    loss, violation = (window_sums(values, length) for values in pool)
+    unfair = window_sums(np.maximum(pool.violation, 0.0), length) if every_round else violation
     excess = np.maximum(unfair, 0.0).sum(axis=2) * fair
-    chosen = np.lexsort((loss, excess), axis=0)[0]  # (window,)
-    every = np.arange(loss.shape[1])
+    chosen = np.lexsort((loss, excess), axis=1)[:, 0]  # (window,)
+    every = np.arange(len(loss))
     return Comparators(
         start=every,
         length=length,
         point=chosen[:, None].astype(np.float64),
-        loss=loss[chosen, every],
+        loss=loss[every, chosen],
         bound=np.full(len(every), -np.inf),
-        violation=violation[chosen, every],
+        violation=violation[every, chosen],
     )
-
-
-def _window_sums(values: Floats, length: int) -> Floats:
-    """Sums over all windows of a length along the second axis."""
-    sums = np.cumsum(np.insert(values, 0, 0.0, axis=1), axis=1)
-    return sums[:, length:] - sums[:, :-length]
 
 
 def _places(rounds: int, windows: Sequence[int]) -> Any:

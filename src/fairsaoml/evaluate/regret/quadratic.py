@@ -10,7 +10,7 @@ so everything is smooth; the u are eliminated by hand, and what is left is one s
 of theta per window and iteration.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ class Limits(NamedTuple):
     terms: Floats  # (window, round, constraint, parameter): a
     most: Floats  # (window, constraint): c
     radius: float | None  # R
+
+    def some(self, which: Any) -> "Limits":
+        """Return the limits of some of the windows."""
+        return self._replace(terms=self.terms[which], most=self.most[which])
 
 
 class Solution(NamedTuple):

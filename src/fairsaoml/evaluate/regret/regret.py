@@ -24,23 +24,30 @@ from numpy.typing import NDArray
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.keys import init_key, round_keys, run_keys
 from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
-from fairsaoml.evaluate.labelled import after_adapting, labelled_share
+from fairsaoml.evaluate.measures import after_adapting, labelled_share
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
-from fairsaoml.evaluate.regret.rounds import base_rates, deployment, linear_rounds, priors
-from fairsaoml.evaluate.regret.windows import doubling, worst
+from fairsaoml.evaluate.regret.rounds import (
+    Worst,
+    base_rates,
+    deployment,
+    doubling,
+    linear_rounds,
+    priors,
+    window_sums,
+    worst,
+)
 from fairsaoml.evaluate.seeds import bucket, stacked
 
 __all__ = [
     "Growth",
     "LossSeries",
-    "Regret",
     "chosen_windows",
     "journal_series",
     "largest_regret",
     "proven_growth",
     "regret",
-    "windowed_violation",
+    "violations",
 ]
 
 EXACT = (
@@ -71,14 +78,6 @@ class LossSeries(NamedTuple):
 
     loss: Floats  # (round,)
     violation: Floats  # (round, constraint)
-
-
-class Regret(NamedTuple):
-    """The window that a learner regrets most; rounds count from 1, both ends inside."""
-
-    value: float
-    first: int
-    last: int
 
 
 class Growth(NamedTuple):
@@ -139,22 +138,41 @@ def journal_series(
     )
 
 
-def largest_regret(loss: Floats, best: Comparators) -> Regret:
+def largest_regret(loss: Floats, best: Comparators) -> Worst:
     """The largest of sum f_t(theta_t) - comparator's loss, over the comparator's windows."""
-    sums = np.concatenate([[0.0], np.cumsum(loss)])
-    regrets = sums[best.start + best.length] - sums[best.start] - best.loss
-    at = int(regrets.argmax())
-    first = int(best.start[at]) + 1
-    return Regret(value=float(regrets[at]), first=first, last=first + best.length - 1)
+    regrets = window_sums(loss, best.length)[best.start] - best.loss
+    return worst(regrets, best.length, best.start)
 
 
-def windowed_violation(
-    series: Sequence[LossSeries], constraints: Sequence[str], window: int
-) -> dict[str, dict[str, Any]]:
-    """The largest sum of each violation over windows of a length, as figures over seeds."""
+def violations(
+    series: Sequence[LossSeries],
+    constraints: Sequence[str],
+    *,
+    seeds: Sequence[int],
+    windows: Sequence[int],
+    adapted: bool,
+) -> dict[str, Any]:
+    """The largest sum of each violation over windows, as figures over seeds; no comparator."""
+    rounds = len(series[0].loss)
     return {
-        name: _figure([worst(one.violation[:, i].tolist(), window) for one in series])
-        for i, name in enumerate(constraints)
+        "form": "adapted" if adapted else "zero-shot",
+        "rounds": rounds,
+        "seeds": list(seeds),
+        "constraints": list(constraints),
+        "comparator": None,
+        "windows": [
+            {
+                "window": window,
+                "violation": {
+                    name: _figure(
+                        [worst(window_sums(one.violation[:, i], window), window) for one in series]
+                    )
+                    for i, name in enumerate(constraints)
+                },
+                "proven": proven_growth(rounds, window)._asdict(),
+            }
+            for window in windows
+        ],
     }
 
 
@@ -192,8 +210,10 @@ def regret(
         adapt = adapting and _adapted(adapting, problem, config, tasks, seed)
         solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round, adapt))
     total = len({id(solver) for solver in solvers}) * sum(rounds - n + 1 for n in lengths)
-    done, entries = 0, {}
-    for length in lengths:
+    names = [constraint.name for constraint in problem.constraints]
+    report = violations(series, names, seeds=seeds, windows=lengths, adapted=adapted)
+    done = 0
+    for length, entry in zip(lengths, report["windows"], strict=True):
         solved = []
         for solver in solvers:
             if length not in solver.solved:
@@ -202,31 +222,17 @@ def regret(
                 on_progress(done, total)
             solved.append(solver.solved[length])
         regrets = [
-            [largest_regret(played.loss, best) for best in bests]
+            [largest_regret(played.loss, bests[fair]) for fair in (True, False)]
             for played, bests in zip(series, solved, strict=True)
         ]
         fair, free = map(_figure, zip(*regrets, strict=True))
-        entries[length] = {
-            "window": length,
-            "fair_regret": fair,
-            "regret": free,
-            "violation": windowed_violation(series, [c.name for c in problem.constraints], length),
-            "proven": proven_growth(rounds, length)._asdict(),
-        }
-    return {
-        "form": "adapted" if adapted else "zero-shot",
-        "rounds": rounds,
-        "seeds": list(seeds),
-        "constraints": [c.name for c in problem.constraints],
+        entry |= {"fair_regret": fair, "regret": free}
+    whole = report["windows"][-1]
+    return report | {
         "comparator": _said(solvers, config, adapting is not None) | {"every_round": every_round},
-        "windows": [entries[length] for length in windows],
-        "static": {key: entries[rounds][key] for key in ("fair_regret", "regret", "violation")},
+        "windows": [entry for entry in report["windows"] if entry["window"] in windows],
+        "static": {key: whole[key] for key in ("fair_regret", "regret", "violation")},
     }
-
-
-class _Solved(NamedTuple):
-    fair: Comparators
-    free: Comparators
 
 
 class _Solver:
@@ -245,9 +251,9 @@ class _Solver:
         self._every_round = every_round
         self.linear = config["model"] == "logistic" and adapted is None
         self.convex = self.linear and (config["score"] == "logit" or not problem.constraints)
-        self.solved: dict[int, _Solved] = {}
+        self.solved: dict[int, dict[bool, Comparators]] = {}  # by length; fair, and free
         self._radius = config["radius"]
-        self._last: _Solved | None = None
+        self._last: dict[bool, Comparators] = {}
         if self.linear:
             linear = linear_rounds(tasks, problem, config, scored)
             self._rounds = linear._replace(every_round=every_round)
@@ -257,13 +263,13 @@ class _Solver:
             self.pool = fit_pool(tasks, problem, shift, threshold, lengths, **how)
 
     def solve(self, length: int) -> None:
-        fair, free = (self._best(length, fair=fair) for fair in (True, False))
-        self.solved[length] = self._last = _Solved(fair=fair, free=free)
+        self._last = {fair: self._best(length, fair=fair) for fair in (True, False)}
+        self.solved[length] = self._last
 
     def _best(self, length: int, *, fair: bool) -> Comparators:
         if not (self.convex or (self.linear and not fair)):
             return best_of_pool(self.pool, length, fair=fair, every_round=self._every_round)
-        near = None if self._last is None else (self._last.fair if fair else self._last.free)
+        near = self._last.get(fair)
         return best_models(self._rounds, length, radius=self._radius, fair=fair, near=near)
 
 
@@ -271,10 +277,11 @@ def _said(solvers: Sequence[_Solver], config: Mapping[str, Any], adapting: bool)
     """What is guaranteed of the comparators, in words and numbers."""
     first = solvers[0]
     solved = [one for solver in solvers for one in solver.solved.values()]
-    exact = [f.free for f in solved if first.linear] + [f.fair for f in solved if first.convex]
+    exact = [one[False] for one in solved if first.linear]
+    exact += [one[True] for one in solved if first.convex]
     gap = max((float(best.gap.max()) for best in exact), default=None)
-    excess = max(max(float(f.fair.violation.max(initial=0.0)), 0.0) for f in solved)
-    models = 0 if first.convex else len(first.pool.loss)
+    excess = max(max(float(one[True].violation.max(initial=0.0)), 0.0) for one in solved)
+    models = 0 if first.convex else first.pool.loss.shape[1]
     words = EXACT if first.convex else HALF_EXACT if first.linear else APPROXIMATE
     words = ADAPTING if adapting else words
     return {
@@ -329,9 +336,9 @@ def _held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
     return [rows[: len(task.y)] for rows, task in zip(held, tasks, strict=True)]
 
 
-def _figure(of_seeds: Sequence[Any]) -> dict[str, Any]:
+def _figure(of_seeds: Sequence[Worst]) -> dict[str, Any]:
     """Seeds in one figure; `rounds` are those of the worst seed's worst window."""
-    values = [float(one[0]) for one in of_seeds]
+    values = [one.value for one in of_seeds]
     top = of_seeds[int(np.argmax(values))]
     return {
         "mean": float(np.mean(values)),

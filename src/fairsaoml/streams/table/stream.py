@@ -192,18 +192,6 @@ def _yes_or_no(favourable: Any) -> str:
     return word
 
 
-def encode_groups(encoder: Mapping[str, Any], frame: Any) -> np.ndarray:
-    """The groups of new rows, (row, attribute) codes; where a column is not there, unknown."""
-    sensitive = Encoder.from_json(encoder).sensitive
-    codes = [
-        role.codes(frame).codes
-        if set(role.columns) <= set(frame.column_names)
-        else np.full(frame.num_rows, len(role.levels), np.int32)
-        for role in sensitive
-    ]
-    return np.stack(codes, axis=1)
-
-
 def encoded_tasks(
     task_rows: Iterable[TaskRows],
     encoder: Encoder,
