@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.page import asset, page
+from fairsaoml.report.markup import Markup, element, render
 
 __all__ = ["Section", "index_page", "to_html"]
 
@@ -32,13 +31,13 @@ def index_page(title: str, lead: str, sections: Sequence[Section]) -> str:
         element("ul", *contents),
         *map(_section, sections),
     )
-    return page(title, asset("chart.css") + asset("page.css"), main)
+    return render("page.html", title=title, body=main)
 
 
 def to_html(markdown: str) -> Markup:
     """Return Markdown as HTML, with tables that scroll on a narrow screen.
 
-    >>> to_html("Some `code`, <b>no HTML</b>.")
+    >>> str(to_html("Some `code`, <b>no HTML</b>."))
     '<p>Some <code>code</code>, &lt;b&gt;no HTML&lt;/b&gt;.</p>\\n'
     """
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")

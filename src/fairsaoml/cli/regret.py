@@ -36,7 +36,7 @@ def regret(
 ) -> None:
     """Measure regret against the best fixed model of every window, and the sums of violations."""
     from fairsaoml.files import tidy
-    from fairsaoml.report.page import check_picture
+    from fairsaoml.report.markup import check_picture
     from fairsaoml.report.regret import write_regret_picture
     from fairsaoml.runs.regret import run_regret
 

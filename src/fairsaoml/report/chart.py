@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fairsaoml.report.markup import Markup, element, join, number
+from fairsaoml.report.markup import Markup, element, number
 from fairsaoml.report.reading import UNNAMED, Domain, Run, Series, day
 from fairsaoml.report.svg import (
     BOLD,
@@ -110,6 +110,11 @@ class Chart:
             data_bottom=number(bottom),
         )
 
+    @property
+    def rounds_a_point(self) -> int:
+        """How many rounds are drawn as one point."""
+        return -(-sum(map(len, self.bins)) // len(self.bins))
+
     def _room(self) -> float:
         names = [curve.name for panel in self.panels for curve in panel.curves]
         return min(max(map(len, names), default=0) * BOLD * LETTER + 12, LABELS)
@@ -142,7 +147,8 @@ def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
     if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
         parts.append(text(taken, frame.top - 12, panel.note, "note"))
     # A strip of rows needs no lines between them.
-    return join(*parts, y_axis(frame, panel.y_ticks, "grid" if panel.curves else None))
+    parts.append(y_axis(frame, panel.y_ticks, "grid" if panel.curves else None))
+    return Markup().join(parts)
 
 
 def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
@@ -164,7 +170,7 @@ def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
         if len(name) > 2 or name == domain.name:
             whole = [] if name == domain.name else [element("title", domain.name)]
             parts.append(element("text", name, *whole, x=left + 6, y=16, class_="domain"))
-    return join(*parts)
+    return Markup().join(parts)
 
 
 def _rounds(frame: Frame, days: Mapping[int, str]) -> Markup:

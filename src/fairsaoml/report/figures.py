@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from fairsaoml.report.chart import Chart, Curve, Panel, middles
-from fairsaoml.report.markup import Markup, element, join, number
+from fairsaoml.report.markup import Markup, element, number
 from fairsaoml.report.reading import Line, Run, binned, series
 from fairsaoml.report.svg import Frame, Values, band, extent, hline, line, text, tick_words, ticks
 from fairsaoml.report.words import count
@@ -137,7 +137,7 @@ def _weights(run: Run, lengths: Sequence[int], bins: Sequence[Sequence[int]]) ->
                 y = frame.y(((below[place] or 0.0) + (above[place] or 0.0)) / 2) + 4
                 class_ = f"inside {curve.style}"
                 names.append(text(x, y, str(lengths[level]), class_, "middle"))
-        return join(*areas, *names)
+        return Markup().join([*areas, *names])
 
     return Panel(
         title="Weight of each expert",
@@ -188,7 +188,7 @@ def _waking(run: Run, lengths: Sequence[int]) -> Panel:
                 until = [*rounds[1:], run.rounds[-1] + 1]
                 drawn.append(bars(level, until, f"interval {shade(level, levels)}"))
                 drawn.append(bars(level, [round + 1 for round in rounds], "wake"))
-        return join(*drawn)
+        return Markup().join(drawn)
 
     return Panel(
         title="Awake levels",
@@ -210,7 +210,7 @@ def _curves(run: Run, key: str, bins: Sequence[Sequence[int]]) -> list[Curve]:
 
 def _over_zero(curves: Sequence[Curve], bins: Sequence[Sequence[int]], frame: Frame) -> Markup:
     lines = [line(frame, middles(bins), c.values.mean, c.style) for c in curves]
-    return join(hline(frame, 0, "zero"), *lines)
+    return Markup().join([hline(frame, 0, "zero"), *lines])
 
 
 def _entries_in(run: Run, key: str) -> int:

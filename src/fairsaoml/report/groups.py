@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from operator import add
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from fairsaoml.evaluate.shares import APART
 from fairsaoml.report.figures import style
 from fairsaoml.report.markup import Markup, element, number
-from fairsaoml.report.reading import Run
+from fairsaoml.report.reading import UNNAMED, Run
 from fairsaoml.report.svg import (
     BOLD,
     LETTER,
@@ -25,11 +26,16 @@ __all__ = [
     "GroupChances",
     "RateRow",
     "calibration_chart",
+    "ends_in_words",
     "group_chances",
     "group_mark",
     "group_rates",
+    "groups_in",
+    "rate_rows",
     "rate_titles",
 ]
+
+Group = TypeVar("Group")  # what is known of a group
 
 RATES = (  # how many, out of how many, and the figure that compares the groups
     ("predicted_positive", "rows", "dp_ratio"),
@@ -58,6 +64,37 @@ class RateRow(NamedTuple):
     groups: Mapping[str, Mapping[str, int]]  # six counts by group
 
 
+def rate_rows(runs: Sequence[Run], attribute: str) -> list[RateRow]:
+    """Return the runs at each domain's end, domain by domain."""
+    ends = [(i, run, block) for i, run in enumerate(runs) for block in run.blocks if block.end]
+    domains = list(dict.fromkeys(block.domain for _, _, block in ends))
+    return [
+        RateRow(
+            stretch=block.title if block.domain == UNNAMED else str(block.domain),
+            name=run.name,
+            style=style(i),
+            groups=declared((block.figures.pooled.get("counts") or {}).get(attribute, {})),
+        )
+        for i, run, block in sorted(ends, key=lambda end: domains.index(end[2].domain))
+    ]
+
+
+def ends_in_words(runs: Sequence[Run]) -> str:
+    """Return which rounds `rate_rows` are of."""
+    ends = {block.domain: block.title for run in runs[::-1] for block in run.blocks if block.end}
+    return next(iter(ends.values())) if len(ends) == 1 else "The last rounds of each domain"
+
+
+def groups_in(rows: Sequence[RateRow]) -> dict[str, int]:
+    """Return the number of each group's mark."""
+    return {group: i for i, group in enumerate(dict.fromkeys(g for r in rows for g in r.groups))}
+
+
+def declared(groups: Mapping[str, Group]) -> dict[str, Group]:
+    """Return the groups that were declared; rows of others are counted, but not compared."""
+    return {name: group for name, group in groups.items() if name not in APART}
+
+
 def rate_titles(decided: str) -> tuple[str, str, str]:
     """Return the titles of RATES; `decided` is what a positive decision is called."""
     return (decided.capitalize(), "True positives", "False positives")
@@ -72,7 +109,7 @@ def group_rates(
     longest = max(len(words) for row in rows for words in (row.name, row.stretch))
     names = min(NAMES, longest * LETTER * BOLD + 14, width * 0.4)
     inner = (width - names - GAP * (columns - 1) - 10) / columns
-    marks = {group: i for i, group in enumerate(dict.fromkeys(g for r in rows for g in r.groups))}
+    marks = groups_in(rows)
     parts: list[Markup] = []
     top = 0.0
     for start in range(0, len(panels), columns):
@@ -149,7 +186,10 @@ class GroupChances(NamedTuple):
 
 
 def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
-    """Return what the journal says of each group's probabilities; empty for an older journal."""
+    """Return what the journal says of the probabilities of each group with rows.
+
+    Empty for an older journal.
+    """
     sums: dict[str, list[tuple[float, ...]]] = {}
     needed: dict[str, tuple[float, float]] = {}  # thresholds times rows, and rows
     for line in run.lines:
@@ -162,10 +202,11 @@ def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
                 rows = sum(tenth[0] for tenth in own["tenths"])
                 needed[group] = (total + rows * own["threshold"], weight + rows)
     thresholds = {group: total / weight for group, (total, weight) in needed.items()}
-    return {
+    groups = {
         group: GroupChances(tenths, thresholds.get(group))  # type: ignore[arg-type]
         for group, tenths in sums.items()
     }
+    return {group: own for group, own in declared(groups).items() if own.total[0]}
 
 
 def calibration_chart(attribute: str, groups: Mapping[str, GroupChances], width: float) -> Markup:

@@ -13,7 +13,7 @@ from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.chart import Chart, Curve, Panel, middles
 from fairsaoml.report.figures import LOW, TALL, style
-from fairsaoml.report.markup import Markup, element, join
+from fairsaoml.report.markup import Markup, element
 from fairsaoml.report.reading import (
     MOST_POINTS,
     Run,
@@ -60,7 +60,7 @@ def progress(runs: Sequence[Run]) -> Chart:
                 band(frame, xs, c.values.low, c.values.high, f"band {c.style}") for c in curves
             ]
             lines = [line(frame, xs, c.values.mean, c.style) for c in curves]
-            return join(more(frame), *bands, *lines)
+            return Markup().join([more(frame), *bands, *lines])
 
         return Panel(
             title=title,
@@ -84,7 +84,7 @@ def progress(runs: Sequence[Run]) -> Chart:
                 Curve(run.name, style(i), _ratios(run, attribute, notion, bins, intervals=alone))
                 for i, run in enumerate(runs)
             ],
-            lambda frame: join(*(hline(frame, value, "rule") for value in lines)),
+            lambda frame: Markup().join(hline(frame, value, "rule") for value in lines),
             [*lines, 1.0],
         )
 
@@ -113,7 +113,7 @@ def progress(runs: Sequence[Run]) -> Chart:
             for domain, value, class_ in bests:
                 x1, x2, y = frame.x(domain.first - 0.5), frame.x(domain.last + 0.5), frame.y(value)
                 lines.append(element("line", x1=x1, x2=x2, y1=y, y2=y, class_=class_))
-            return join(*lines)
+            return Markup().join(lines)
 
         title = sentence(measure.replace("_", " "))
         return panel(title, remarks, TALL, curves, best_lines, [value for _, value, _ in bests])

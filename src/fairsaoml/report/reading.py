@@ -148,6 +148,11 @@ class Run:
         return all(line.get("loss") is None for line in self.lines)
 
     @property
+    def has_adapted(self) -> bool:
+        """Whether there are figures after a few labels of each round."""
+        return any(block.adapted for block in self.blocks)
+
+    @property
     def best(self) -> dict[str, Mapping[str, float]]:
         """The best possible figures by domain, where they are known."""
         return {block.domain: block.best for block in self.blocks if block.domain and block.best}

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.report.figures import part, style
-from fairsaoml.report.markup import Markup, join
-from fairsaoml.report.page import asset, check_picture, write_page
+from fairsaoml.report.markup import Markup, asset, check_picture, write_page
 from fairsaoml.report.svg import Frame, Values, drawing, end_names, line, text, x_axis, y_axis
 
 __all__ = ["regret_picture", "write_regret_picture"]
@@ -116,7 +115,7 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
             class_ = f"name {curve.class_}" if curve.class_ else "note"
             last_x, last_y = shown[-1]
             named.append((curve.name, class_, frame.x(last_x), frame.y(last_y)))
-    return join(*parts, end_names(frame, named))
+    return Markup().join([*parts, end_names(frame, named)])
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

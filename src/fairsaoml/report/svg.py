@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from fairsaoml.report.markup import Markup, element, join, number
+from fairsaoml.report.markup import Markup, element, number
 
 __all__ = [
     "BOLD",
@@ -119,7 +119,7 @@ def y_axis(frame: Frame, places: Sequence[tuple[float, str]], grid: str | None =
     for value, words in places:
         parts += [hline(frame, value, grid)] if grid else []
         parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
-    return join(*parts)
+    return Markup().join(parts)
 
 
 def x_axis(
@@ -130,7 +130,8 @@ def x_axis(
         text(frame.x(value), frame.bottom + 16, words, anchor="middle") for value, words in places
     ]
     middle = (frame.left + frame.right) / 2
-    return join(*marks, text(middle, frame.bottom + below, title, "note", "middle"))
+    marks.append(text(middle, frame.bottom + below, title, "note", "middle"))
+    return Markup().join(marks)
 
 
 def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
@@ -144,7 +145,7 @@ def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
         else:
             path.append("M" + "L".join(f"{x} {y}" for x, y in points))
     drawn = [element("path", d="".join(path), class_=f"line {class_}")] if path else []
-    return join(*drawn, *dots)
+    return Markup().join([*drawn, *dots])
 
 
 def band(frame: Frame, xs: Sequence[float], low: Values, high: Values, class_: str) -> Markup:
@@ -228,7 +229,7 @@ def end_names(frame: Frame, ends: Sequence[tuple[str, str, float, float]]) -> Ma
     """
     heights = spread_out([y for *_, y in ends], NAME_HEIGHT, frame.top + 4, frame.bottom)
     pairs = zip(ends, heights, strict=True)
-    return join(*(text(x + 8, y + 4, name, class_) for (name, class_, x, _), y in pairs))
+    return Markup().join(text(x + 8, y + 4, name, class_) for (name, class_, x, _), y in pairs)
 
 
 def shorten(words: str, width: float) -> str:

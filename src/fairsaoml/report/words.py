@@ -5,13 +5,10 @@ from pathlib import PurePath
 from typing import Any
 
 from fairsaoml.evaluate.rule import ratio_words
-from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS, WARM_UP
-from fairsaoml.report.markup import Markup, element, join
+from fairsaoml.evaluate.verdict import NOTIONS, WARM_UP
 from fairsaoml.report.reading import Run
 
 __all__ = [
-    "ANSWER_STYLES",
-    "answer_mark",
     "count",
     "headline",
     "interval_words",
@@ -22,12 +19,9 @@ __all__ = [
     "plain",
     "sentence",
     "stream_title",
+    "stream_titles",
     "who",
 ]
-
-# Their class in page.css and their mark: colour is never the only cue.
-ANSWER_STYLES = {"fair": ("good", "✓"), "not fair": ("bad", "✗"), "too few": ("unknown", "?")}
-
 
 STEADY = 1.05  # a ratio of sums that is this much higher hides gaps in opposite directions
 
@@ -62,7 +56,6 @@ def lead(runs: Sequence[Run]) -> str:
         said.append(count(len(longest.seeds), "seed"))
     days = longest.days(longest.rounds[0], longest.rounds[-1])
     what = runs[0].name if len(runs) == 1 else count(len(runs), "run")
-    streams = listed(list(dict.fromkeys(stream_title(run) for run in runs)))
     more = [
         f" {run.name} has not finished: {run.rounds[-1]}"
         + (f" of {run.length}" if run.length else "")
@@ -73,12 +66,12 @@ def lead(runs: Sequence[Run]) -> str:
     for run in runs:
         name = f"{run.name}: " if len(runs) > 1 and run.left_out else ""
         more += [f" {name}{' '.join(run.left_out)}"] if run.left_out else []
-    return f"{what} on {streams}: {', '.join(said)}{days}.{''.join(more)}"
+    return f"{what} on {stream_titles(runs)}: {', '.join(said)}{days}.{''.join(more)}"
 
 
-def who(run: Run) -> list[Markup]:
+def who(run: Run) -> dict[str, str]:
     """Return a paragraph for each attribute: who is worse off, by how much, and since when."""
-    paragraphs = []
+    paragraphs = {}
     for attribute, entry in run.verdict["attributes"].items():
         # The notion that is furthest from what was asked, of those that the answer rests on.
         judged = [entry["notions"][key] for key in run.asked.judged]
@@ -97,8 +90,7 @@ def who(run: Run) -> list[Markup]:
                 f" {count(entry['unknown_rows'], 'row')} ({share}) have no {attribute}, or one "
                 "that the first round did not have: they are decided, and compared with nobody."
             )
-        name = element("strong", f"By {attribute}: ")
-        paragraphs.append(element("p", name, *said))
+        paragraphs[attribute] = "".join(said)
     return paragraphs
 
 
@@ -157,13 +149,6 @@ def interval_words(entry: Mapping[str, Any], asked: float) -> str:
     return f"{value} ({entry['low']:.2f} to {entry['high']:.2f})"
 
 
-def answer_mark(answer: str) -> Markup:
-    """Return an answer with its mark and colour."""
-    class_, mark = ANSWER_STYLES[answer]
-    symbol = element("span", mark, aria_hidden="true")
-    return element("span", join(symbol, " ", sentence(ANSWERS[answer])), class_=f"answer {class_}")
-
-
 def notion_title(key: str, attribute: str) -> str:
     """Return a title such as "Equalized odds by sex"."""
     return f"{sentence(NOTIONS[key].name)} by {attribute}"
@@ -177,6 +162,11 @@ def stream_title(run: Run) -> str:
     ('loans', 'synthetic')
     """
     return PurePath(run.stream).name.split(".")[0]
+
+
+def stream_titles(runs: Sequence[Run]) -> str:
+    """Return the titles of all streams, each once."""
+    return listed(list(dict.fromkeys(map(stream_title, runs))))
 
 
 def sentence(words: str) -> str:
