@@ -1,8 +1,7 @@
-"""The time of each row: how a time column is written, and whether its rows are in order."""
+"""The time of each row: how a time column is written, and what is wrong with a row's."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +10,11 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.columns import Numbers, array, factor, numbers
 
-__all__ = ["Clock", "OutOfOrder", "TimedRows", "Timeline", "Unreadable", "timed"]
+__all__ = ["Clock", "OutOfOrder", "Unreadable"]
 
 NUMBER = "number"  # a time that is a plain number, such as seconds since 1970
 # Seconds since 1970 between 1973 and 2286 in each unit; smaller numbers are no time of ours.
 UNIX_UNITS = ((1e8, 1e10, 1.0), (1e11, 1e13, 1e3), (1e14, 1e16, 1e6), (1e17, 1e19, 1e9))
-
-
-class TimedRows(NamedTuple):
-    """A batch of rows, with their times where the stream has a time."""
-
-    table: Any
-    seconds: np.ndarray | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,37 +120,3 @@ class OutOfOrder(DataError):
             f"expected rows in order of {clock.column!r}, got {shown(later)} after "
             f"{shown(earlier)} at row {row}; sort them by time first"
         )
-
-
-class Timeline:
-    """Reads the times of one batch after another; `disorder` says where they first go back."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.rows, self.last = 0, -np.inf
-        self.disorder: OutOfOrder | None = None
-
-    def seconds(self, table: Any) -> np.ndarray:
-        """The times of the next batch, which has rows."""
-        seconds = self.clock.seconds(table, self.rows)
-        back = np.diff(seconds, prepend=self.last) < 0
-        if self.disorder is None and back.any():
-            place = int(np.argmax(back))
-            earlier = seconds[place - 1] if place else self.last
-            row = self.rows + place + 1
-            self.disorder = OutOfOrder(self.clock, row, seconds[place], float(earlier))
-        self.rows += table.num_rows
-        self.last = float(seconds[-1])
-        return seconds
-
-
-def timed(batches: Iterable[Any], clock: Clock | None) -> Iterator[TimedRows]:
-    """The batches that have rows, with their times, which must not go back."""
-    timeline = None if clock is None else Timeline(clock)
-    for table in batches:
-        if not table.num_rows:
-            continue
-        seconds = None if timeline is None else timeline.seconds(table)
-        if timeline is not None and timeline.disorder is not None:
-            raise timeline.disorder
-        yield TimedRows(table, seconds)

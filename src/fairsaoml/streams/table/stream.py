@@ -25,7 +25,7 @@ import pyarrow as pa
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
-from fairsaoml.streams.table.clock import Clock, timed
+from fairsaoml.streams.table.clock import Clock
 from fairsaoml.streams.table.columns import factor, require_flat, some
 from fairsaoml.streams.table.cutting import Cut, Numbering, TaskRows, continued_cut, cut
 from fairsaoml.streams.table.dates import require_format
@@ -115,7 +115,7 @@ def stream_from_table(
             require_flat(head, roles.flat)
             clock = Clock.readings(time, head[time], time_format)[0]
     numbering = Numbering(cutting, clock)
-    begun = cut(timed(batches, clock), numbering)
+    begun = cut(batches, numbering)
     first = next(begun, None)
     if first is None:
         raise DataError("expected at least two rows, got none; give more rows to learn from")
@@ -131,8 +131,8 @@ def stream_from_table(
     def passes(seed: int) -> Iterator[Task]:
         if waiting:
             return encoded_tasks(waiting.pop(), fitted, domain, clock)
-        again = timed(surveyed.source.batches(roles.columns), clock)
-        return encoded_tasks(cut(again, Numbering(cutting, clock)), fitted, domain, clock)
+        again = cut(surveyed.source.batches(roles.columns), Numbering(cutting, clock))
+        return encoded_tasks(again, fitted, domain, clock)
 
     first_task = next(encoded_tasks([first], fitted))
     return Stream(

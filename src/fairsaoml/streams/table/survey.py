@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.streams.table.clock import Clock, TimedRows, Timeline, Unreadable
+from fairsaoml.streams.table.clock import Clock, Unreadable
 from fairsaoml.streams.table.columns import factor, require_flat
 from fairsaoml.streams.table.cutting import Cut, Numbering
 from fairsaoml.streams.table.digest import Fingerprint
@@ -76,9 +76,9 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
     if not readings:
         return Survey(source=source, cutting=cutting, labels=tuple(labels), fingerprint=fingerprint)
     reading, notes = _chosen(readings, cutting.first_rows())
-    if reading.timeline.disorder is not None:
+    if reading.numbering.disorder is not None:
         if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
-            raise reading.timeline.disorder
+            raise reading.numbering.disorder
         source = _in_order(source, roles, reading.clock)
         notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
         reading = _Reading(reading.clock, cutting)
@@ -99,8 +99,7 @@ class _Reading:
     """The rows as one clock tells their times: readable, in order, and in how many windows."""
 
     def __init__(self, clock: Clock, cutting: Cut) -> None:
-        self.clock, self.timeline = clock, Timeline(clock)
-        self.numbering = None if cutting.every is None else Numbering(cutting, clock)
+        self.clock, self.numbering = clock, Numbering(cutting, clock)
         self.windows, self.last_window, self.first_window_rows = 0, -1, 0
         self.broken: DataError | None = None
 
@@ -109,10 +108,7 @@ class _Reading:
         if self.broken is not None:
             return
         try:
-            seconds = self.timeline.seconds(table)
-            if self.numbering is None or self.timeline.disorder is not None:
-                return
-            windows = self.numbering(TimedRows(table, seconds))
+            windows = self.numbering(table)
         except DataError as error:
             self.broken = error.with_traceback(None)  # which would hold on to the batch
             return
@@ -153,13 +149,10 @@ def ambiguous(column: str) -> str:
 
 def _in_order(source: Source, roles: Roles, clock: Clock) -> Source:
     """The source with its rows sorted by time; rows of equal times keep their order."""
-    timeline = Timeline(clock)
-    tables = [table for table in source.batches(roles.columns) if table.num_rows]
-    seconds = np.concatenate([timeline.seconds(table) for table in tables])
-    order = pa.array(np.argsort(seconds, kind="stable"))
-    whole = join(tables)
+    whole = join([table for table in source.batches(roles.columns) if table.num_rows])
+    order = pa.array(np.argsort(clock.seconds(whole), kind="stable"))
     columns = {name: whole[name] for name in whole.column_names}
-    del tables, whole
+    del whole
     for name in columns:  # one by one, so that at most one column is held twice
         columns[name] = columns[name].take(order)
     return source.holding(pa.table(columns))
