@@ -1,4 +1,4 @@
-"""What commands have in common: folder names, chosen names, and results on stdout."""
+"""What commands have in common: folder names, chosen names, JSON on stdout."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["chosen", "piped", "print_json", "say", "stem"]
+__all__ = ["chosen", "piped", "print_json", "stem"]
 
 
 def stem(stream: str) -> str:
@@ -49,10 +49,3 @@ def print_json(result: Any) -> None:
     import json
 
     typer.echo(json.dumps(result, indent=2))
-
-
-def say(words: str, style: str | None = None) -> None:
-    """Print a sentence below a table, wrapped to the window, as it is."""
-    from rich.console import Console
-
-    Console().print(words, style=style, highlight=False, markup=False)

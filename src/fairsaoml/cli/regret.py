@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from fairsaoml.cli.options import AsJson, Quiet
-from fairsaoml.cli.output import print_json, say
+from fairsaoml.cli.output import print_json
 from fairsaoml.cli.progress import bar
 
 __all__ = ["regret"]
@@ -66,7 +66,7 @@ def _print(measured: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from fairsaoml.cli.tables import print_rows
+    from fairsaoml.cli.tables import print_rows, say
 
     solved = measured["comparator"] is not None
     titles = ["window"] + ["FairSAR", "rounds", "SAR"] * solved

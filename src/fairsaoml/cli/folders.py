@@ -1,5 +1,6 @@
-"""`fairsaoml learn`: continue a run with new rows; `fairsaoml runs`: what runs there are."""
+"""The commands on folders of runs: `fairsaoml learn`, `predict`, `report` and `runs`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +11,13 @@ from fairsaoml.cli.output import piped, print_json
 from fairsaoml.cli.progress import progress
 from fairsaoml.core.errors import ConfigError
 
-__all__ = ["learn", "runs"]
+__all__ = ["learn", "predict", "report", "runs"]
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
 
 
 def learn(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    folder: RunFolder,
     file: Annotated[
         str | None, typer.Argument(help="New rows: CSV or Parquet, or - for standard input.")
     ] = None,
@@ -50,6 +53,56 @@ def learn(
     )
     if done.summary:  # a model from Python has none before its first round
         finish(folder, done.summary, as_json=json_)
+
+
+def predict(
+    folder: RunFolder,
+    file: Annotated[
+        str, typer.Argument(help="New rows: CSV or Parquet, columns as learned; - reads stdin.")
+    ],
+    seed: Annotated[int | None, typer.Option(help="Which seed's model. \\[the first]")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns of the new rows to keep: id,name.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why: threshold, fairness, columns that counted.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A file ending in .csv, .jsonl or .parquet. \\[CSV on standard output]"),
+    ] = None,
+) -> None:
+    """Score new rows: a calibrated probability and the decision for each, in the label's words."""
+    from fairsaoml.runs.decisions import check_ending, decision_table, to_bytes, write_decisions
+    from fairsaoml.runs.predict import predict_rows
+
+    if out is not None:
+        check_ending(out)
+    with piped(file) as path:
+        predicted = predict_rows(folder, path, seed=seed, explain=explain)
+    for note in predicted.notes:
+        typer.echo(note, err=True)
+    table = decision_table(predicted, keep.split(",") if keep else ())
+    if out is None:
+        sys.stdout.write(to_bytes(table).decode())
+    else:
+        write_decisions(table, out)
+        typer.echo(f"{table.num_rows} rows: {out}", err=True)
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
+    out: Annotated[Path | None, typer.Option(help="The HTML file. [DIR/report.html]")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also write a small SVG picture.")] = None,
+) -> None:
+    """Write the report of one run, or of several overlaid, as one HTML file."""
+    from fairsaoml.report import write_picture, write_report
+
+    shared = folders[0] if len(folders) == 1 else Path(folders[0]).parent
+    typer.echo(f"report: {write_report(folders, out or shared / 'report.html')}")
+    if picture is not None:
+        write_picture(folders, picture)
+        typer.echo(f"picture: {picture}")
 
 
 def runs(
