@@ -8,20 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from fairsaoml.report import svg
 from fairsaoml.report.markup import Markup, element, number
 from fairsaoml.report.reading import UNNAMED, Domain, Run, Series, day
-from fairsaoml.report.svg import (
-    BOLD,
-    LETTER,
-    Frame,
-    drawing,
-    end_names,
-    shorten,
-    text,
-    ticks,
-    x_axis,
-    y_axis,
-)
 
 __all__ = ["Chart", "Curve", "Panel", "middles"]
 
@@ -49,7 +38,7 @@ class Panel(NamedTuple):
     height: float
     y_range: tuple[float, float]
     y_ticks: Sequence[tuple[float, str]]
-    marks: Callable[[Frame], Markup]
+    marks: Callable[[svg.Frame], Markup]
     curves: Sequence[Curve] = ()
 
 
@@ -85,7 +74,7 @@ class Chart:
         top = DOMAINS
         frames = []
         for panel in self.panels:
-            frame = Frame(LEFT, top + TITLE, inner, panel.height, rounds, panel.y_range)
+            frame = svg.Frame(LEFT, top + TITLE, inner, panel.height, rounds, panel.y_range)
             frames.append(frame)
             top = frame.bottom + BETWEEN
             parts.append(_scenery(panel, frame, width))
@@ -96,7 +85,7 @@ class Chart:
         parts.append(_changes(domains, frames))
         days = {number: day(period[0]) for number, period in self.run.periods.items()}
         parts.append(_rounds(frames[-1], days))
-        return drawing(
+        return svg.drawing(
             width,
             bottom + AXIS,
             self.title,
@@ -117,7 +106,7 @@ class Chart:
 
     def _room(self) -> float:
         names = [curve.name for panel in self.panels for curve in panel.curves]
-        return min(max(map(len, names), default=0) * BOLD * LETTER + 12, LABELS)
+        return min(max(map(len, names), default=0) * svg.BOLD * svg.LETTER + 12, LABELS)
 
     def values(self) -> dict[str, Any]:
         """Return what the pointer shows: for each panel its curves, by position on the axis."""
@@ -141,17 +130,17 @@ class Chart:
         }
 
 
-def _scenery(panel: Panel, frame: Frame, width: float) -> Markup:
-    parts = [text(0, frame.top - 12, panel.title, "title")]
+def _scenery(panel: Panel, frame: svg.Frame, width: float) -> Markup:
+    parts = [svg.text(0, frame.top - 12, panel.title, "title")]
     taken = (len(panel.title) + 2) * TITLE_LETTER
-    if panel.note and taken + len(panel.note) * LETTER < width - RIGHT:
-        parts.append(text(taken, frame.top - 12, panel.note, "note"))
+    if panel.note and taken + len(panel.note) * svg.LETTER < width - RIGHT:
+        parts.append(svg.text(taken, frame.top - 12, panel.note, "note"))
     # A strip of rows needs no lines between them.
-    parts.append(y_axis(frame, panel.y_ticks, "grid" if panel.curves else None))
+    parts.append(svg.y_axis(frame, panel.y_ticks, "grid" if panel.curves else None))
     return Markup().join(parts)
 
 
-def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
+def _changes(domains: Sequence[Domain], frames: Sequence[svg.Frame]) -> Markup:
     """Each domain's name on top, and a line where it begins, not crossing the titles."""
     parts = []
     for i, domain in enumerate(domains):
@@ -166,31 +155,31 @@ def _changes(domains: Sequence[Domain], frames: Sequence[Frame]) -> Markup:
             ]
         if domain.name == UNNAMED:
             continue
-        name = shorten(domain.name, room - 10)
+        name = svg.shorten(domain.name, room - 10)
         if len(name) > 2 or name == domain.name:
             whole = [] if name == domain.name else [element("title", domain.name)]
             parts.append(element("text", name, *whole, x=left + 6, y=16, class_="domain"))
     return Markup().join(parts)
 
 
-def _rounds(frame: Frame, days: Mapping[int, str]) -> Markup:
+def _rounds(frame: svg.Frame, days: Mapping[int, str]) -> Markup:
     """The axis: the rounds' first days where there are times, else their numbers."""
     low, high = frame.x_range
     about = max(int(frame.width / TICK_ROOM), 2 if days else 4)
-    inside = [value for value in ticks(low, high, about) if value == int(value) and value >= 1]
+    inside = [value for value in svg.ticks(low, high, about) if value == int(value) and value >= 1]
     if high - low <= 3:
         inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
     if days:
         inside = [value for value in inside if frame.x(value) < frame.right - TICK_ROOM / 4]
     places = [(x, days.get(int(x), f"{x:g}")) for x in inside]
-    return x_axis(frame, places, "first day of the round" if days else "round", below=31)
+    return svg.x_axis(frame, places, "first day of the round" if days else "round", below=31)
 
 
-def _end_names(panel: Panel, frame: Frame) -> Markup:
+def _end_names(panel: Panel, frame: svg.Frame) -> Markup:
     ends = []
     for curve in panel.curves:
         known = [value for value in curve.values.mean if value is not None]
         if known:
-            words = shorten(curve.name, (LABELS - 12) / BOLD)
+            words = svg.shorten(curve.name, (LABELS - 12) / svg.BOLD)
             ends.append((words, f"name {curve.style}", frame.right, frame.y(known[-1])))
-    return end_names(frame, ends)
+    return svg.end_names(frame, ends)

@@ -5,21 +5,10 @@ from operator import add
 from typing import NamedTuple, TypeVar
 
 from fairsaoml.evaluate.shares import APART
+from fairsaoml.report import svg
 from fairsaoml.report.figures import style
 from fairsaoml.report.markup import Markup, element, number
 from fairsaoml.report.reading import UNNAMED, Run
-from fairsaoml.report.svg import (
-    BOLD,
-    LETTER,
-    Frame,
-    drawing,
-    extent,
-    hline,
-    shorten,
-    text,
-    x_axis,
-    y_axis,
-)
 
 __all__ = [
     "RATES",
@@ -107,7 +96,7 @@ def group_rates(
     panels = list(zip(rate_titles(decided), RATES, strict=True))
     named = len({row.name for row in rows}) > 1
     longest = max(len(words) for row in rows for words in (row.name, row.stretch))
-    names = min(NAMES, longest * LETTER * BOLD + 14, width * 0.4)
+    names = min(NAMES, longest * svg.LETTER * svg.BOLD + 14, width * 0.4)
     inner = (width - names - GAP * (columns - 1) - 10) / columns
     marks = groups_in(rows)
     parts: list[Markup] = []
@@ -116,8 +105,8 @@ def group_rates(
         bottom = top
         for column, (title, (part, whole, _)) in enumerate(panels[start : start + columns]):
             left = names + column * (inner + GAP)
-            frame = Frame(left, top + HEAD, inner, 1, (0, 1), (0, 1))
-            parts.append(text(left, top + 14, title, "title"))
+            frame = svg.Frame(left, top + HEAD, inner, 1, (0, 1), (0, 1))
+            parts.append(svg.text(left, top + 14, title, "title"))
             bottom = top + HEAD
             stretch = None
             for row in rows:
@@ -125,20 +114,20 @@ def group_rates(
                     stretch = row.stretch
                     bottom += ROW + 6 if named else 0
                     if column == 0 and named:
-                        label = shorten(stretch, names / BOLD)
-                        parts.append(text(0, bottom - 5, label, "domain"))
+                        label = svg.shorten(stretch, names / svg.BOLD)
+                        parts.append(svg.text(0, bottom - 5, label, "domain"))
                 y = bottom + ROW / 2
                 if column == 0:
-                    label = shorten(row.name if named else row.stretch, (names - 8) / BOLD)
-                    parts.append(text(0, y + 4, label, f"name {row.style}" if named else "row"))
+                    label = svg.shorten(row.name if named else row.stretch, (names - 8) / svg.BOLD)
+                    parts.append(svg.text(0, y + 4, label, f"name {row.style}" if named else "row"))
                 parts.append(element("line", x1=left, x2=frame.right, y1=y, y2=y, class_="grid"))
                 parts.append(_marks(row, frame, y, part, whole, marks))
                 bottom += ROW
             for value, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-                parts.append(text(frame.x(value), bottom + 14, f"{value:g}", anchor=anchor))
+                parts.append(svg.text(frame.x(value), bottom + 14, f"{value:g}", anchor=anchor))
         top = bottom + HEAD + 8
     names_of = ", ".join(marks)
-    return drawing(
+    return svg.drawing(
         width,
         top,
         f"Rates by {attribute}: {decided}, true positives, false positives",
@@ -155,14 +144,14 @@ def group_mark(i: int) -> Markup:
 
 
 def _marks(
-    row: RateRow, frame: Frame, y: float, part: str, whole: str, order: Mapping[str, int]
+    row: RateRow, frame: svg.Frame, y: float, part: str, whole: str, order: Mapping[str, int]
 ) -> Markup:
     rates = {
         group: counts[part] / counts[whole] for group, counts in row.groups.items() if counts[whole]
     }
-    reach = extent(rates.values())
+    reach = svg.extent(rates.values())
     if reach is None:
-        return text(frame.left, y + 4, "undefined", "note")
+        return svg.text(frame.left, y + 4, "undefined", "note")
     x1, x2 = frame.x(reach[0]), frame.x(reach[1])
     between = element("line", x1=x1, x2=x2, y1=y, y2=y, class_="range")
     drawn = [_mark_at(order[group], frame.x(rate), y) for group, rate in rates.items()]
@@ -212,10 +201,10 @@ def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
 def calibration_chart(attribute: str, groups: Mapping[str, GroupChances], width: float) -> Markup:
     """Return the share of positive labels against the probability, a mark for each group."""
     side = min(width - LEFT - 12, 300.0)
-    frame = Frame(LEFT, TOP, side, side, (0, 1), (0, 1))
+    frame = svg.Frame(LEFT, TOP, side, side, (0, 1), (0, 1))
     corners = {"x1": frame.x(0), "x2": frame.x(1), "y1": frame.y(0), "y2": frame.y(1)}
-    parts = [hline(frame, value, "grid") for value, _ in FIFTHS]
-    parts += [y_axis(frame, FIFTHS), x_axis(frame, FIFTHS, "probability given", below=33)]
+    parts = [svg.hline(frame, value, "grid") for value, _ in FIFTHS]
+    parts += [svg.y_axis(frame, FIFTHS), svg.x_axis(frame, FIFTHS, "probability given", below=33)]
     parts.append(element("line", **corners, class_="zero"))
     for i, own in enumerate(groups.values()):
         marks = [
@@ -224,7 +213,7 @@ def calibration_chart(attribute: str, groups: Mapping[str, GroupChances], width:
             if rows >= FEWEST
         ]
         parts.append(element("g", *marks, class_=style(i)))
-    return drawing(
+    return svg.drawing(
         LEFT + side + 12,
         TOP + side + BOTTOM,
         f"Calibration by {attribute}",
