@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairsaoml.cli import compare, data, folders, regret, run, serve
+from fairsaoml.cli import compare, data, folders, run, serve
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main", "run_app"]
@@ -48,7 +48,7 @@ for command in (
     folders.runs,
     compare.compare,
     compare.peers,
-    regret.regret,
+    folders.regret,
     folders.report,
     folders.predict,
     serve.serve,

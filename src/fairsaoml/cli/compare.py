@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from fairsaoml.cli import options
-from fairsaoml.cli.output import chosen, print_json, stem
+from fairsaoml.cli.options import chosen, print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
 

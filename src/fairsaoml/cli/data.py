@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.options import AsJson
-from fairsaoml.cli.output import print_json
+from fairsaoml.cli.options import AsJson, print_json
 from fairsaoml.cli.progress import bar
 
 __all__ = ["app", "learners", "streams"]

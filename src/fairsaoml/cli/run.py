@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from fairsaoml.cli import options
-from fairsaoml.cli.output import print_json, stem
+from fairsaoml.cli.options import print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError, RunError

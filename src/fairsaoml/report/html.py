@@ -1,27 +1,187 @@
 """The report of one run, or of several overlaid: one file that loads nothing from outside."""
 
 import json
-from collections.abc import Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.rule import RULE, ratio_words
 from fairsaoml.evaluate.verdict import ANSWERS
-from fairsaoml.report import groups, tables, words
-from fairsaoml.report.advice import advice
+from fairsaoml.report import groups, words
+from fairsaoml.report.advice import advice, cost
 from fairsaoml.report.chart import Chart
-from fairsaoml.report.cost import cost
 from fairsaoml.report.figures import STYLES, Reach, inside, part, style
-from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
+from fairsaoml.report.markup import Markup, asset, check_picture, element, render, write_page
 from fairsaoml.report.progress import progress
-from fairsaoml.report.reading import Run, attributes_of, best_of, read_runs
+from fairsaoml.report.reading import Block, Run, attributes_of, best_of, read_runs
+from fairsaoml.report.svg import Frame, hline, text, tick_words, ticks
 
 __all__ = ["write_picture", "write_report"]
+
+ROWS, SUCH = re.compile(r"\b(\d+) rows"), ", such as "  # in what is said of a round's rows
+MEASURES = {
+    "accuracy": "Accuracy",
+    "balanced_accuracy": "Balanced accuracy",
+    "positive_rate": "Positive rate",
+    "dp_ratio": "DP",
+    "dp_difference": "DP difference",
+    "eo_ratio": "EO",
+    "eo_ratio_tpr": "TPR ratio",
+    "eo_ratio_fpr": "FPR ratio",
+}
+MOST_FEATURES = 24  # named; the rest is counted
+MOST_TROUBLES = 8  # kinds listed for each run; the rest is counted
+TROUBLES = {"Undefined": "undefined", "Few cases": "insufficient", "Warning": "warnings"}
+BAR_FRAME = (12.0, 2.0, 196.0, 18.0)  # of an interval's bar: left, top, width, height
 
 # Drawing widths: a full page, a phone; small multiples, two or three beside one another.
 WIDTHS = {"WIDE": 1032.0, "NARROW": 380.0, "HALF": 500.0, "THIRD": 320.0}
 PICTURE = 900.0
+
+
+def judged_first(run: Run) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """Return attribute, notion and verdict of each notion by each attribute."""
+    return [
+        (attribute, key, entry)
+        for attribute, by_notion in run.verdict["attributes"].items()
+        for key, entry in sorted(
+            by_notion["notions"].items(), key=lambda pair: pair[0] not in run.asked.judged
+        )
+        if key in run.asked.judged or key != "eop"  # half of equalized odds
+    ]
+
+
+def least_shown(runs: Sequence[Run]) -> float:
+    """Return where the bars of all intervals begin: at the lowest end of any, in tenths."""
+    lows = [entry["low"] for run in runs for *_, entry in judged_first(run)]
+    return math.floor(10 * min([*lows, 0.7])) / 10
+
+
+def interval_bar(entry: Mapping[str, Any], asked: float, least: float) -> Markup:
+    """Return a ratio's interval as a bar on a line from `least` to 1, with what was asked for."""
+    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
+    goal, y = frame.x(asked), frame.y(0.5)
+    parts = [
+        hline(frame, 0.5, "grid"),
+        element("line", x1=goal, x2=goal, y1=frame.top, y2=frame.bottom, class_="rule"),
+    ]
+    if entry["ratio"] is not None:
+        low, x, high = (frame.x(max(entry[key], least)) for key in ("low", "ratio", "high"))
+        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, class_="interval-bar"))
+        parts.append(element("circle", cx=x, cy=y, r=4, class_="dot"))
+    return _bar_of(parts)
+
+
+def bar_axis(least: float) -> Markup:
+    """Return the numbers above such bars."""
+    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
+    places = tick_words(ticks(least, 1.0, 4))
+    return _bar_of([text(frame.x(value), 15, words, anchor="middle") for value, words in places])
+
+
+def _bar_of(parts: Sequence[Markup]) -> Markup:
+    return element("svg", *parts, viewBox="0 0 220 22", class_="chart bar", aria_hidden="true")
+
+
+def aligned(
+    runs: Sequence[Run], whole: bool = True, all_rounds: bool = True
+) -> list[tuple[str, list[tuple[int, Block]]]]:
+    """Return the runs' stretches of rounds by title: domains' ends, whole domains, all rounds.
+
+    Over several domains counts are not pooled: gaps in opposite directions would cancel.
+    """
+    aligned: dict[str, list[tuple[int, Block]]] = {}
+    for i, run in enumerate(runs):
+        for block in run.blocks:
+            if block.end or (all_rounds if block.domain is None else whole):
+                aligned.setdefault(block.title, []).append((i, block))
+    return list(aligned.items())
+
+
+def troubles_of(runs: Sequence[Run]) -> list[tuple[int, str, str, str]]:
+    """Return what was undefined, rests on few rows or was warned of: run, kind, what, how often."""
+    rows = []
+    for i, run in enumerate(runs):
+        for kind, key in TROUBLES.items():
+            counts = _counted(run.lines, key, len(run.seeds)).most_common()
+            most, rest = counts[:MOST_TROUBLES], counts[MOST_TROUBLES:]
+            said = [(words, f"{times:,} of {len(run.lines):,}") for words, times in most]
+            if rest:
+                said.append((f"{len(rest)} other kinds", f"{sum(n for _, n in rest):,}"))
+            rows += [(i, kind, words, times) for words, times in said]
+    return rows
+
+
+def _counted(lines: Sequence[Mapping[str, Any]], key: str, seeds: int) -> Counter[str]:
+    """How often each thing was said; rows that were counted in it are those of all rounds.
+
+    >>> said = [{"warnings": ["3 rows are odd, such as 'a'"]}, {"warnings": ["4 rows are odd"]}]
+    >>> _counted(said, "warnings", seeds=1)
+    Counter({"7 rows are odd, such as 'a'": 2})
+    """
+    kinds: dict[str, list[str]] = {}
+    for item in (_words(item) for line in lines for item in line.get(key) or []):
+        kinds.setdefault(ROWS.sub("", item.split(SUCH)[0]), []).append(item)
+    counts: Counter[str] = Counter()
+    for said in kinds.values():
+        rows = sum(int(found[1]) for item in said if (found := ROWS.search(item)))
+        counts[ROWS.sub(f"{rows // seeds} rows", said[0], count=1)] = len(said)
+    return counts
+
+
+def settings_of(runs: Sequence[Run]) -> list[dict[str, list[str]]]:
+    """Return the content of `spec.json` in sections: of each key the value for every run."""
+    return [
+        {
+            key: [own.get(key, "") for own in same]
+            for key in dict.fromkeys(k for o in same for k in o)
+        }
+        for same in zip(*map(_sections, runs), strict=True)
+    ]
+
+
+def _sections(run: Run) -> list[dict[str, str]]:
+    """The settings of learner, stream and run as readable keys and values."""
+    spec, stream = run.spec, run.source
+    features = stream.get("features") or []
+    rest = [f"and {len(features) - MOST_FEATURES} more"] if len(features) > MOST_FEATURES else []
+    seconds = [line["seconds"] for line in run.lines if line.get("seconds") is not None]
+    sections: list[dict[str, Any]] = [
+        {
+            "learner": run.learner or None,
+            **{key: _words(value) for key, value in run.config.items()},
+            "constraints in use": spec.get("constraints"),
+        },
+        {
+            "stream": stream.get("name"),
+            **(stream.get("settings") or {}),
+            **{f"protected: {a['name']}": a["levels"] for a in stream.get("attributes") or []},
+            "features": [*features[:MOST_FEATURES], *rest],
+            "notes": stream.get("notes"),
+        },
+        {
+            "seeds": spec.get("seeds"),
+            **{f"version of {key}": value for key, value in (spec.get("versions") or {}).items()},
+            "seconds a round and seed": f"{fmean(seconds):.3g}" if seconds else None,
+        },
+    ]
+    return [
+        {key: _words(value) for key, value in section.items() if value not in (None, [])}
+        for section in sections
+    ]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(v, str | int | float) for v in value):
+        return ", ".join(map(str, value))
+    return "none" if value is None else json.dumps(value)
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
@@ -66,19 +226,20 @@ def write_picture(folders: Sequence[Path], out: Path) -> Path:
     return write_page(Path(out), drawn + "\n")
 
 
-def _insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:
-    """The learners of which something is to be seen, each with its place among the runs."""
+def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:
+    """Return the learners of which something is to be seen, each with its place among the runs."""
     reach = Reach.of(runs)
     charts = [(i, run, inside(run, reach)) for i, run in enumerate(runs) if not run.sealed]
     return [(i, run, chart) for i, run, chart in charts if chart.panels or not run.constraints]
 
 
-def _constraint_strokes(run: Run) -> list[tuple[str, str]]:
+def constraint_strokes(run: Run) -> list[tuple[str, str]]:
+    """Return a constraint's line and its name, of each."""
     return [(f"line {part(k)}", str(name)) for k, name in enumerate(run.constraints)]
 
 
-def _as_script(values: Any) -> Markup:
-    """JSON inside a script: there only "<" could end the element, so none is written."""
+def as_script(values: Any) -> Markup:
+    """Return JSON inside a script: there only "<" could end the element, so none is written."""
     return Markup(json.dumps(values, separators=(",", ":")).replace("<", "\\u003c"))
 
 
@@ -91,12 +252,17 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
     return list(streams.values())
 
 
-PAGE = (  # what the template calls
-    {name: getattr(module, name) for module in (groups, tables, words) for name in module.__all__}
-    | {
-        one.__name__: one
-        for one in (advice, attributes_of, best_of, cost, progress, ratio_words, style)
-    }
-    | {"as_script": _as_script, "constraint_strokes": _constraint_strokes, "insides": _insides}
-    | {"ANSWERS": ANSWERS, "RULE": RULE, "STYLES": STYLES, **WIDTHS}
+CALLED = (  # by the templates
+    *(advice, attributes_of, best_of, cost, progress, ratio_words, style),
+    *(aligned, as_script, bar_axis, constraint_strokes, insides, interval_bar, judged_first),
+    *(least_shown, settings_of, troubles_of),
 )
+PAGE = {
+    **{name: getattr(module, name) for module in (groups, words) for name in module.__all__},
+    **{function.__name__: function for function in CALLED},
+    "ANSWERS": ANSWERS,
+    "MEASURES": MEASURES,
+    "RULE": RULE,
+    "STYLES": STYLES,
+    **WIDTHS,
+}

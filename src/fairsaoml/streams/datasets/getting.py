@@ -14,9 +14,17 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.streams.datasets import movielens, stops
-from fairsaoml.streams.datasets.download import OutOfReach, Progress, download
-from fairsaoml.streams.datasets.home import KeptFiles, NotHere, data_home, keep_table
+from fairsaoml.streams.datasets import movielens
+from fairsaoml.streams.datasets import stop_and_frisk as stops
+from fairsaoml.streams.datasets.home import (
+    KeptFiles,
+    NotHere,
+    OutOfReach,
+    Progress,
+    data_home,
+    download,
+    keep_table,
+)
 from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
 
 __all__ = ["DATASETS", "DataSet", "KeptFiles", "Listener", "get_data", "list_data"]

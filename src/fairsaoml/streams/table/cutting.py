@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.clock import Clock, OutOfOrder
+from fairsaoml.streams.table.dates import DAY, Clock, OutOfOrder
 from fairsaoml.streams.table.reading import join
 
 __all__ = ["Cut", "Every", "Numbering", "TaskRows", "continued_cut", "cut", "whole_tasks"]
@@ -23,8 +22,8 @@ TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
 MOST = 10**9  # tasks, rows or units; more is a slip of the keyboard
 MONTHS_IN = {"M": 1, "Q": 3, "Y": 12}
-SECONDS_IN = {"MIN": 60.0, "H": 3600.0, "D": dates.DAY, "W": 7 * dates.DAY}
-FIRST_MONDAY = 4 * dates.DAY  # 5 January 1970
+SECONDS_IN = {"MIN": 60.0, "H": 3600.0, "D": DAY, "W": 7 * DAY}
+FIRST_MONDAY = 4 * DAY  # 5 January 1970
 
 
 class TaskRows(NamedTuple):

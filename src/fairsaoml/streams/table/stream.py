@@ -11,13 +11,16 @@ they come. The time, the domain, the label and the sensitive columns are no inpu
 or the domain among `columns` makes it one as well. A `domain` only gives a task its name: that
 of most of its rows.
 
+The streams of our own data sets are cut beforehand: slices of a table, encoded when they are asked
+for, so that only the task at hand is ever a matrix.
+
 A file is read twice for a run, block by block: once to look through it (`survey`), once for its
 tasks. It is held as a whole only when it must be sorted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +28,23 @@ import pyarrow as pa
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
-from fairsaoml.streams.table.clock import Clock
-from fairsaoml.streams.table.columns import factor, require_flat, some
+from fairsaoml.streams.table.columns import checksum, factor, require_flat, some
 from fairsaoml.streams.table.cutting import Cut, Numbering, TaskRows, continued_cut, cut
-from fairsaoml.streams.table.dates import require_format
+from fairsaoml.streams.table.dates import Clock, require_format
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.fitting import fit_first_task, leaks
 from fairsaoml.streams.table.reading import open_source
 from fairsaoml.streams.table.roles import Roles, column_name, names_of
 from fairsaoml.streams.table.survey import survey
 
-__all__ = ["encode_rows", "encoded_tasks", "stream_from_table"]
+__all__ = [
+    "TaskSlice",
+    "encode_rows",
+    "encoded_tasks",
+    "equal_slices",
+    "stream_from_table",
+    "stream_of_slices",
+]
 
 
 def stream_from_table(
@@ -265,3 +274,59 @@ def _domain(table: Any, column: str | None) -> tuple[str, int]:
         return "", 0
     counts = distinct.counts()
     return min(distinct.values.filter(pa.array(counts == counts.max())).to_pylist()), len(counts)
+
+
+class TaskSlice(NamedTuple):
+    """One task's rows, before they are numbers."""
+
+    domain: str
+    table: Any  # Arrow table
+    sign: float = 1.0  # the features are multiplied by it after scaling
+
+
+def equal_slices(table: Any, count: int, domain: str, sign: float = 1.0) -> list[TaskSlice]:
+    """The rows in `count` slices of equal size; where that leaves a remainder, the first get it.
+
+    >>> import pyarrow as pa
+    >>> [task.table.num_rows for task in equal_slices(pa.table({"a": range(8)}), 3, "x")]
+    [3, 3, 2]
+    """
+    if table.num_rows < count:
+        raise DataError(
+            f"{domain}: expected at least {count} rows, one for each task, got {table.num_rows}"
+        )
+    parts = np.array_split(np.arange(table.num_rows), count)
+    return [TaskSlice(domain, table.slice(part[0], len(part)), sign) for part in parts]
+
+
+def stream_of_slices(
+    name: str,
+    slices: Sequence[TaskSlice],
+    encoder: Encoder,
+    *,
+    settings: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+) -> Stream:
+    """One task for each slice. What an encoder would remark on is by design here: see the docs."""
+    assert encoder.label is not None
+    label = encoder.label
+
+    def tasks(seed: int) -> Iterator[Task]:
+        for domain, table, sign in slices:
+            yield Task(
+                x=sign * encoder.transform(table),
+                y=label.codes(table[label.column]).astype(np.float32),
+                group=np.stack([role.codes(table).codes for role in encoder.sensitive], axis=1),
+                domain=domain,
+            )
+
+    return Stream(
+        name=name,
+        schema=encoder.schema,
+        tasks=tasks,
+        length=len(slices),
+        settings=settings,
+        encoder=encoder.to_json(),
+        fingerprint={"first_task": checksum(slices[0].table)},
+        notes=notes,
+    )
