@@ -276,11 +276,7 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
         sensitive=(BLACK,),
     )
     return stream_of_slices(
-        "stop-and-frisk-arrests",
-        slices,
-        encoder,
-        settings=home_setting(home),
-        notes=notes,
+        "stop-and-frisk-arrests", slices, encoder, settings=home_setting(home), notes=notes
     )
 
 

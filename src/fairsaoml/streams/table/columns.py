@@ -39,11 +39,7 @@ SHOWN = 5  # values named in a message
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
-PLAIN = {
-    pa.string_view(): pa.string(),
-    pa.binary_view(): pa.binary(),
-    pa.float16(): pa.float32(),
-}
+PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
     *("null", "NULL", "Null", "(null)", "None"),

@@ -213,8 +213,7 @@ class Encoder:
     def schema(self) -> Schema:
         """What a learner must know of the rows."""
         return Schema(
-            features=self.features,
-            attributes=tuple(role.attribute for role in self.sensitive),
+            features=self.features, attributes=tuple(role.attribute for role in self.sensitive)
         )
 
     def transform(self, frame: Any) -> np.ndarray:

@@ -169,12 +169,7 @@ def stream_from_table(
         fingerprint=surveyed.fingerprint,
         cut=continued_cut(numbering, domain),
         base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
-        notes=(
-            *surveyed.source.notes,
-            *surveyed.notes,
-            *notes,
-            *leaks(first_task, fitted),
-        ),
+        notes=(*surveyed.source.notes, *surveyed.notes, *notes, *leaks(first_task, fitted)),
     )
 
 
@@ -308,17 +303,11 @@ def stream_of_slices(
     notes: tuple[str, ...] = (),
 ) -> Stream:
     """One task for each slice. What an encoder would remark on is by design here: see the docs."""
-    assert encoder.label is not None
-    label = encoder.label
 
     def tasks(seed: int) -> Iterator[Task]:
         for domain, table, sign in slices:
-            yield Task(
-                x=sign * encoder.transform(table),
-                y=label.codes(table[label.column]).astype(np.float32),
-                group=np.stack([role.codes(table).codes for role in encoder.sensitive], axis=1),
-                domain=domain,
-            )
+            for task in encoded_tasks([TaskRows(table, 0)], encoder):
+                yield task._replace(x=sign * task.x, domain=domain, warnings=())
 
     return Stream(
         name=name,
