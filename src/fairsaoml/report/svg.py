@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
 
 from fairsaoml.report.markup import Markup, element, number
 
@@ -16,11 +16,11 @@ __all__ = [
     "drawing",
     "end_names",
     "extent",
-    "gaps",
     "hline",
     "line",
     "shorten",
     "spread_out",
+    "stretches",
     "text",
     "tick_words",
     "ticks",
@@ -61,6 +61,10 @@ class Frame(NamedTuple):
     def y(self, value: float) -> float:
         low, high = self.y_range
         return self.bottom - self.height * (value - low) / (high - low)
+
+    def path(self, points: Iterable[tuple[float, float]]) -> str:
+        """A line through points, as SVG writes it."""
+        return "M" + "L".join(f"{number(self.x(x))} {number(self.y(y))}" for x, y in points)
 
 
 def drawing(
@@ -136,43 +140,36 @@ def x_axis(
 
 def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
     """Return a line that breaks where a value is missing; a single value between gaps is a dot."""
-    path, dots = [], []
-    for stretch in gaps(ys):
-        points = [(number(frame.x(xs[i])), number(frame.y(_known(ys[i])))) for i in stretch]
+    path, dots = "", []
+    for points in stretches(xs, ys):
         if len(points) == 1:
             (x, y) = points[0]
-            dots.append(element("circle", cx=x, cy=y, r=2.2, class_=f"dot {class_}"))
+            dot = element("circle", cx=frame.x(x), cy=frame.y(y), r=2.2, class_=f"dot {class_}")
+            dots.append(dot)
         else:
-            path.append("M" + "L".join(f"{x} {y}" for x, y in points))
-    drawn = [element("path", d="".join(path), class_=f"line {class_}")] if path else []
+            path += frame.path(points)
+    drawn = [element("path", d=path, class_=f"line {class_}")] if path else []
     return Markup().join([*drawn, *dots])
 
 
 def band(frame: Frame, xs: Sequence[float], low: Values, high: Values, class_: str) -> Markup:
     """Return the area between two lines, with the same gaps; nothing for a single point."""
-    outlines = []
-    for stretch in gaps([None if a is None else b for a, b in zip(low, high, strict=True)]):
-        there = [(xs[i], _known(high[i])) for i in stretch]
-        back = [(xs[i], _known(low[i])) for i in reversed(stretch)]
-        if len(stretch) > 1:
-            corners = [f"{number(frame.x(x))} {number(frame.y(y))}" for x, y in there + back]
-            outlines.append("M" + "L".join(corners) + "Z")
-    return element("path", d="".join(outlines), class_=class_) if outlines else Markup()
+    outlines = ""
+    for points in stretches(xs, low, high):
+        if len(points) > 1:
+            back = [(x, bottom) for x, bottom, _ in reversed(points)]
+            outlines += frame.path([*((x, top) for x, _, top in points), *back]) + "Z"
+    return element("path", d=outlines, class_=class_) if outlines else Markup()
 
 
-def gaps(values: Values) -> list[list[int]]:
-    """Return the stretches of positions that hold a value.
+def stretches(xs: Sequence[float], *values: Values) -> list[list[tuple[Any, ...]]]:
+    """Return the points between gaps: where every one of the values is known.
 
-    >>> gaps([1.0, 2.0, None, 3.0])
-    [[0, 1], [3]]
+    >>> stretches([1, 2, 3, 4], [0.5, 0.6, None, 0.8])
+    [[(1, 0.5), (2, 0.6)], [(4, 0.8)]]
     """
-    stretches: list[list[int]] = [[]]
-    for i, value in enumerate(values):
-        if value is not None:
-            stretches[-1].append(i)
-        elif stretches[-1]:
-            stretches.append([])
-    return [stretch for stretch in stretches if stretch]
+    points = groupby(zip(xs, *values, strict=True), key=lambda point: None not in point)
+    return [list(stretch) for known, stretch in points if known]
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:
@@ -251,8 +248,3 @@ def extent(values: Iterable[float | None]) -> tuple[float, float] | None:
     """Return the smallest and largest known value; None if there is none."""
     known = [value for value in values if value is not None]
     return (min(known), max(known)) if known else None
-
-
-def _known(value: float | None) -> float:
-    assert value is not None  # `gaps` hands out only places that hold a value
-    return value
