@@ -4,22 +4,46 @@ A `Chart` is drawn once for each width it is read at. Its panels keep the values
 so that a page can show them under the pointer.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairsaoml.report import svg
-from fairsaoml.report.markup import Markup, element, number
-from fairsaoml.report.reading import UNNAMED, Domain, Run, Series, day
+from fairsaoml.report.markup import Markup, render
+from fairsaoml.report.reading import UNNAMED, Domain, Line, Run, day
 
-__all__ = ["Chart", "Curve", "Panel", "middles"]
+__all__ = [
+    "MOST_POINTS",
+    "Chart",
+    "Curve",
+    "Panel",
+    "Series",
+    "binned",
+    "binned_lines",
+    "middles",
+    "over_seeds",
+    "series",
+]
+
+MOST_POINTS = 400  # more than that is finer than the charts' pixels: rounds are averaged in bins
 
 LEFT, RIGHT = 40.0, 12.0
 LABELS = 260.0  # the most room for the curves' names on the right
 TITLE, BETWEEN = 27.0, 15.0  # above each panel, below each panel
-DOMAINS, AXIS = 26.0, 34.0  # the strip of names on top, the rounds below
+DOMAINS = 26.0  # the strip of names on top
 TITLE_LETTER = 8.0  # the width of a letter of a panel's title, generously
 TICK_ROOM = 90.0  # between the rounds that are written on the axis, about
+
+
+class Series(NamedTuple):
+    """A figure by round: its mean over the seeds, and its lowest and highest seed.
+
+    None where no seed has a value: a gap in the line.
+    """
+
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
 
 
 class Curve(NamedTuple):
@@ -38,8 +62,86 @@ class Panel(NamedTuple):
     height: float
     y_range: tuple[float, float]
     y_ticks: Sequence[tuple[float, str]]
-    marks: Callable[[svg.Frame], Markup]
     curves: Sequence[Curve] = ()
+    levels: Sequence[tuple[float, str, float, float]] = ()  # value, class, first and last position
+    bands: bool = False  # from each curve's low to its high
+    marks: Callable[[svg.Frame], Markup] | None = None  # instead of the curves as lines
+
+    def lines(self, frame: svg.Frame, places: Sequence[float]) -> Markup:
+        """Draw the curves, their bands behind all of them."""
+        bands = [
+            svg.band(frame, places, curve.values.low, curve.values.high, f"band {curve.style}")
+            for curve in self.curves
+            if self.bands
+        ]
+        lines = [svg.line(frame, places, c.values.mean, c.style) for c in self.curves]
+        return Markup().join([*bands, *lines])
+
+    def note_at(self, width: float) -> float | None:
+        """Return where the note begins, beside the title; None where it has no room or is none."""
+        begins = (len(self.title) + 2) * TITLE_LETTER
+        fits = begins + len(self.note) * svg.LETTER < width - RIGHT
+        return begins if self.note and fits else None
+
+    def ends(self, frame: svg.Frame) -> list[svg.EndName]:
+        """Return the curves' names at their right ends."""
+        known = [(curve, [v for v in curve.values.mean if v is not None]) for curve in self.curves]
+        return svg.end_names(
+            frame,
+            [
+                (
+                    svg.shorten(curve.name, (LABELS - 12) / svg.BOLD),
+                    f"name {curve.style}",
+                    frame.right,
+                    frame.y(values[-1]),
+                )
+                for curve, values in known
+                if values
+            ],
+        )
+
+
+def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:
+    """Return consecutive rounds in equal bins, at most `most` of them; bins of one if they fit.
+
+    >>> binned([1, 2, 3]), binned([1, 2, 3, 4, 5], most=3)
+    ([[1], [2], [3]], [[1, 2], [3, 4], [5]])
+    """
+    width = -(-len(rounds) // most)
+    return [list(rounds[i : i + width]) for i in range(0, len(rounds), width)]
+
+
+def series(run: Run, pick: Callable[[Line], float | None], bins: Sequence[Sequence[int]]) -> Series:
+    """Return a figure by bin of rounds: each seed's mean over the bin, then over the seeds.
+
+    Nulls are skipped; a bin in which every seed is null is a gap.
+    """
+
+    def mean(lines: Sequence[Line]) -> float | None:
+        values = [value for line in lines if (value := pick(line)) is not None]
+        return sum(values) / len(values) if values else None
+
+    return over_seeds([[mean(lines) for lines in seeds] for seeds in binned_lines(run, bins)])
+
+
+def binned_lines(run: Run, bins: Sequence[Sequence[int]]) -> list[list[list[Line]]]:
+    """Return the lines of each bin of rounds, those of each seed together."""
+    place = {round: i for i, rounds in enumerate(bins) for round in rounds}
+    lines: list[dict[int, list[Line]]] = [{} for _ in bins]
+    for line in run.lines:
+        if line["round"] in place:
+            lines[place[line["round"]]].setdefault(line["seed"], []).append(line)
+    return [list(by_seed.values()) for by_seed in lines]
+
+
+def over_seeds(values: Sequence[Sequence[float | None]]) -> Series:
+    """Return the mean, the lowest and the highest of the seeds that have a value, by position."""
+    known = [[value for value in seeds if value is not None] for seeds in values]
+    return Series(
+        mean=[sum(seeds) / len(seeds) if seeds else None for seeds in known],
+        low=[min(seeds, default=None) for seeds in known],
+        high=[max(seeds, default=None) for seeds in known],
+    )
 
 
 def middles(bins: Sequence[Sequence[int]]) -> list[float]:
@@ -68,35 +170,23 @@ class Chart:
         """
         named = name_ends and self.name_ends
         inner = width - LEFT - (self._room() if named else RIGHT)
-        domains, xs = self.run.domains, middles(self.bins)
-        rounds = (domains[0].first - 0.5, domains[-1].last + 0.5)
-        parts: list[Markup] = []
+        frames: list[svg.Frame] = []
         top = DOMAINS
-        frames = []
         for panel in self.panels:
-            frame = svg.Frame(LEFT, top + TITLE, inner, panel.height, rounds, panel.y_range)
-            frames.append(frame)
-            top = frame.bottom + BETWEEN
-            parts.append(_scenery(panel, frame, width))
-            parts.append(panel.marks(frame))
-            if named:
-                parts.append(_end_names(panel, frame))
-        bottom = frames[-1].bottom
-        parts.append(_changes(domains, frames))
-        days = {number: day(period[0]) for number, period in self.run.periods.items()}
-        parts.append(_rounds(frames[-1], days))
-        return svg.drawing(
-            width,
-            bottom + AXIS,
-            self.title,
-            self.description,
-            *parts,
-            class_="chart",
+            frames.append(
+                svg.Frame(LEFT, top + TITLE, inner, panel.height, self.run.span, panel.y_range)
+            )
+            top = frames[-1].bottom + BETWEEN
+        return render(
+            "chart.svg",
+            chart=self,
+            frames=frames,
+            places=middles(self.bins),
+            width=width,
+            named=named,
             alone=alone,
-            data_left=number(frames[0].x(xs[0])),
-            data_right=number(frames[0].x(xs[-1])),
-            data_top=number(frames[0].top),
-            data_bottom=number(bottom),
+            name_of=_name_of,
+            round_ticks=_round_ticks(self.run, frames[-1]),
         )
 
     @property
@@ -130,40 +220,17 @@ class Chart:
         }
 
 
-def _scenery(panel: Panel, frame: svg.Frame, width: float) -> Markup:
-    parts = [svg.text(0, frame.top - 12, panel.title, "title")]
-    taken = (len(panel.title) + 2) * TITLE_LETTER
-    if panel.note and taken + len(panel.note) * svg.LETTER < width - RIGHT:
-        parts.append(svg.text(taken, frame.top - 12, panel.note, "note"))
-    # A strip of rows needs no lines between them.
-    parts.append(svg.y_axis(frame, panel.y_ticks, "grid" if panel.curves else None))
-    return Markup().join(parts)
+def _name_of(domain: Domain, frame: svg.Frame) -> str:
+    """A domain's name, as much of it as there is room for; empty where that says nothing."""
+    room = frame.x(domain.last + 0.5) - frame.x(domain.first - 0.5)
+    name = svg.shorten(domain.name, room - 10)
+    told = domain.name != UNNAMED and (len(name) > 2 or name == domain.name)
+    return name if told else ""
 
 
-def _changes(domains: Sequence[Domain], frames: Sequence[svg.Frame]) -> Markup:
-    """Each domain's name on top, and a line where it begins, not crossing the titles."""
-    parts = []
-    for i, domain in enumerate(domains):
-        left = frames[0].x(domain.first - 0.5)
-        room = frames[0].x(domain.last + 0.5) - left
-        if i > 0:
-            x = number(left)
-            edges = [(6.0, 18.0), *((frame.top, frame.bottom) for frame in frames)]
-            parts += [
-                element("line", x1=x, x2=x, y1=top, y2=bottom, class_="change")
-                for top, bottom in edges
-            ]
-        if domain.name == UNNAMED:
-            continue
-        name = svg.shorten(domain.name, room - 10)
-        if len(name) > 2 or name == domain.name:
-            whole = [] if name == domain.name else [element("title", domain.name)]
-            parts.append(element("text", name, *whole, x=left + 6, y=16, class_="domain"))
-    return Markup().join(parts)
-
-
-def _rounds(frame: svg.Frame, days: Mapping[int, str]) -> Markup:
-    """The axis: the rounds' first days where there are times, else their numbers."""
+def _round_ticks(run: Run, frame: svg.Frame) -> list[tuple[float, str]]:
+    """Places on the axis: with the rounds' first days where there are times, else their numbers."""
+    days = {number: day(period[0]) for number, period in run.periods.items()}
     low, high = frame.x_range
     about = max(int(frame.width / TICK_ROOM), 2 if days else 4)
     inside = [value for value in svg.ticks(low, high, about) if value == int(value) and value >= 1]
@@ -171,15 +238,4 @@ def _rounds(frame: svg.Frame, days: Mapping[int, str]) -> Markup:
         inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
     if days:
         inside = [value for value in inside if frame.x(value) < frame.right - TICK_ROOM / 4]
-    places = [(x, days.get(int(x), f"{x:g}")) for x in inside]
-    return svg.x_axis(frame, places, "first day of the round" if days else "round", below=31)
-
-
-def _end_names(panel: Panel, frame: svg.Frame) -> Markup:
-    ends = []
-    for curve in panel.curves:
-        known = [value for value in curve.values.mean if value is not None]
-        if known:
-            words = svg.shorten(curve.name, (LABELS - 12) / svg.BOLD)
-            ends.append((words, f"name {curve.style}", frame.right, frame.y(known[-1])))
-    return svg.end_names(frame, ends)
+    return [(x, days.get(int(x), f"{x:g}")) for x in inside]

@@ -1,13 +1,12 @@
 """The learner's state by round, and the styles that all charts share."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
-from fairsaoml.report.chart import Chart, Curve, Panel, middles
+from fairsaoml.report.chart import Chart, Curve, Panel, binned, middles, series
 from fairsaoml.report.markup import Markup, element, number
-from fairsaoml.report.reading import Line, Run, binned, series
-from fairsaoml.report.svg import Frame, Values, band, extent, hline, line, text, tick_words, ticks
+from fairsaoml.report.reading import Line, Run
+from fairsaoml.report.svg import Frame, Values, band, extent, tick_words, ticks
 from fairsaoml.report.words import count
 
 __all__ = ["STYLES", "Reach", "inside", "part", "style"]
@@ -66,8 +65,8 @@ def inside(run: Run, reach: Reach) -> Chart:
                     height=LOW,
                     y_range=shared,
                     y_ticks=tick_words(ticks(*shared, 3)),
-                    marks=partial(_over_zero, curves, bins),
                     curves=curves,
+                    levels=[(0.0, "zero", *run.span)],
                 )
             )
     return Chart(
@@ -136,7 +135,8 @@ def _weights(run: Run, lengths: Sequence[int], bins: Sequence[Sequence[int]]) ->
                 x = frame.x(places[place])
                 y = frame.y(((below[place] or 0.0) + (above[place] or 0.0)) / 2) + 4
                 class_ = f"inside {curve.style}"
-                names.append(text(x, y, str(lengths[level]), class_, "middle"))
+                words = str(lengths[level])
+                names.append(element("text", words, x=x, y=y, class_=class_, text_anchor="middle"))
         return Markup().join([*areas, *names])
 
     return Panel(
@@ -206,11 +206,6 @@ def _curves(run: Run, key: str, bins: Sequence[Sequence[int]]) -> list[Curve]:
     unnamed = [f"constraint {i + 1}" for i in range(len(run.constraints), number)]
     names = [*map(str, run.constraints), *unnamed][:number]
     return [Curve(name, part(i), series(run, _entry(key, i), bins)) for i, name in enumerate(names)]
-
-
-def _over_zero(curves: Sequence[Curve], bins: Sequence[Sequence[int]], frame: Frame) -> Markup:
-    lines = [line(frame, middles(bins), c.values.mean, c.style) for c in curves]
-    return Markup().join([hline(frame, 0, "zero"), *lines])
 
 
 def _entries_in(run: Run, key: str) -> int:

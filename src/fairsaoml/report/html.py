@@ -16,10 +16,10 @@ from fairsaoml.report import groups, words
 from fairsaoml.report.advice import advice, cost
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, style
-from fairsaoml.report.markup import Markup, asset, check_picture, element, render, write_page
+from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
 from fairsaoml.report.progress import progress
 from fairsaoml.report.reading import Block, Run, attributes_of, best_of, read_runs
-from fairsaoml.report.svg import Frame, hline, text, tick_words, ticks
+from fairsaoml.report.svg import Frame, tick_words, ticks
 
 __all__ = ["write_picture", "write_report"]
 
@@ -62,30 +62,14 @@ def least_shown(runs: Sequence[Run]) -> float:
     return math.floor(10 * min([*lows, 0.7])) / 10
 
 
-def interval_bar(entry: Mapping[str, Any], asked: float, least: float) -> Markup:
-    """Return a ratio's interval as a bar on a line from `least` to 1, with what was asked for."""
-    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
-    goal, y = frame.x(asked), frame.y(0.5)
-    parts = [
-        hline(frame, 0.5, "grid"),
-        element("line", x1=goal, x2=goal, y1=frame.top, y2=frame.bottom, class_="rule"),
-    ]
-    if entry["ratio"] is not None:
-        low, x, high = (frame.x(max(entry[key], least)) for key in ("low", "ratio", "high"))
-        parts.append(element("line", x1=low, x2=high, y1=y, y2=y, class_="interval-bar"))
-        parts.append(element("circle", cx=x, cy=y, r=4, class_="dot"))
-    return _bar_of(parts)
+def bar_frame(least: float) -> Frame:
+    """Return where an interval's bar is drawn, on a line from `least` to 1."""
+    return Frame(*BAR_FRAME, x_range=(least, 1.0))
 
 
-def bar_axis(least: float) -> Markup:
+def bar_ticks(least: float) -> list[tuple[float, str]]:
     """Return the numbers above such bars."""
-    frame = Frame(*BAR_FRAME, (least, 1.0), (0, 1))
-    places = tick_words(ticks(least, 1.0, 4))
-    return _bar_of([text(frame.x(value), 15, words, anchor="middle") for value, words in places])
-
-
-def _bar_of(parts: Sequence[Markup]) -> Markup:
-    return element("svg", *parts, viewBox="0 0 220 22", class_="chart bar", aria_hidden="true")
+    return tick_words(ticks(least, 1.0, 4))
 
 
 def aligned(
@@ -223,7 +207,7 @@ def write_picture(folders: Sequence[Path], out: Path) -> Path:
             "draw each stream's runs separately"
         )
     drawn = progress(runs).draw(PICTURE, name_ends=True, alone=asset("chart.css"))
-    return write_page(Path(out), drawn + "\n")
+    return write_page(Path(out), drawn)
 
 
 def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:
@@ -254,7 +238,7 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
 
 CALLED = (  # by the templates
     *(advice, attributes_of, best_of, cost, progress, ratio_words, style),
-    *(aligned, as_script, bar_axis, constraint_strokes, insides, interval_bar, judged_first),
+    *(aligned, as_script, bar_frame, bar_ticks, constraint_strokes, insides, judged_first),
     *(least_shown, settings_of, troubles_of),
 )
 PAGE = {

@@ -57,18 +57,20 @@ def asset(name: str) -> Markup:
 
 @cache
 def _templates() -> Environment:
-    return Environment(
+    templates = Environment(
         loader=PackageLoader("fairsaoml.report", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters |= {"n": number, "zip": zip}
+    return templates
 
 
-def render(template: str, **values: Any) -> str:
-    """Return a page from a template in `assets`; text that is no `Markup` is escaped."""
-    return _templates().get_template(template).render(asset=asset, **values) + "\n"
+def render(template: str, **values: Any) -> Markup:
+    """Return a page or a picture from a template; text that is no `Markup` is escaped."""
+    return Markup(_templates().get_template(template).render(asset=asset, **values))
 
 
 def check_picture(out: Path) -> None:
@@ -80,5 +82,5 @@ def check_picture(out: Path) -> None:
 def write_page(out: Path, content: str) -> Path:
     """Write a page or a picture, creating its folder; return the file."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, CONTROL.sub("\ufffd", content))
+    write_text(out, CONTROL.sub("\ufffd", content) + "\n")
     return out

@@ -1,4 +1,4 @@
-"""The elements that every chart is made of. Colours are in `assets/chart.css`."""
+"""Where things lie in a chart: frames, lines and bands, ticks, names."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,27 +10,23 @@ from fairsaoml.report.markup import Markup, element, number
 __all__ = [
     "BOLD",
     "LETTER",
+    "EndName",
     "Frame",
     "Values",
     "band",
-    "drawing",
     "end_names",
     "extent",
-    "hline",
     "line",
     "shorten",
     "spread_out",
     "stretches",
-    "text",
     "tick_words",
     "ticks",
-    "x_axis",
-    "y_axis",
 ]
 
 Values = Sequence[float | None]
+EndName = tuple[str, str, float, float]  # a curve's name, its class, and where its line ends
 
-MARGIN = 20.0  # around a picture that stands alone
 LETTER = 6.7  # the width of a letter of chart text, generously
 BOLD = 1.1  # and how much wider a bold one is
 NAME_HEIGHT = 15.0  # from one curve's name to the next
@@ -43,8 +39,8 @@ class Frame(NamedTuple):
     top: float
     width: float
     height: float
-    x_range: tuple[float, float]
-    y_range: tuple[float, float]
+    x_range: tuple[float, float] = (0, 1)
+    y_range: tuple[float, float] = (0, 1)
 
     @property
     def right(self) -> float:
@@ -65,77 +61,6 @@ class Frame(NamedTuple):
     def path(self, points: Iterable[tuple[float, float]]) -> str:
         """A line through points, as SVG writes it."""
         return "M" + "L".join(f"{number(self.x(x))} {number(self.y(y))}" for x, y in points)
-
-
-def drawing(
-    width: float,
-    height: float,
-    title: str,
-    description: str,
-    *parts: str,
-    alone: str | None = None,
-    **attributes: str,
-) -> Markup:
-    """Return an SVG picture.
-
-    Args:
-        width, height: of the drawing.
-        title, description: read out where the picture cannot be seen.
-        parts: its elements.
-        alone: the style sheet of a picture outside a page; it gets a background and a margin.
-        attributes: of the SVG element.
-    """
-    edge = MARGIN if alone else 0.0
-    corner, outer, across = number(-edge), width + 2 * edge, height + 2 * edge
-    ground = [
-        element("style", Markup(alone)),
-        element("rect", x=corner, y=corner, width=outer, height=across, rx=8, class_="ground"),
-    ]
-    return element(
-        "svg",
-        element("title", title),
-        element("desc", description),
-        *(ground if alone else []),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"{corner} {corner} {number(outer)} {number(across)}",
-        width=outer if alone else None,
-        height=across if alone else None,
-        role="img",
-        **attributes,
-    )
-
-
-def text(x: float, y: float, words: str, class_: str = "tick", anchor: str | None = None) -> Markup:
-    """Return text at a point."""
-    return element("text", words, x=x, y=y, class_=class_, text_anchor=anchor)
-
-
-def hline(frame: Frame, value: float, class_: str) -> Markup:
-    """Return a horizontal line through a frame at a value."""
-    y = frame.y(value)
-    return element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=class_)
-
-
-def y_axis(frame: Frame, places: Sequence[tuple[float, str]], grid: str | None = None) -> Markup:
-    """Return numbers on the left of a frame, each with a line of a class where one is given."""
-    parts = []
-    for value, words in places:
-        parts += [hline(frame, value, grid)] if grid else []
-        parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
-    return Markup().join(parts)
-
-
-def x_axis(
-    frame: Frame, places: Sequence[tuple[float, str]], title: str, below: float = 32
-) -> Markup:
-    """Return numbers under a frame, and what they are so far `below` it."""
-    marks = [
-        text(frame.x(value), frame.bottom + 16, words, anchor="middle") for value, words in places
-    ]
-    middle = (frame.left + frame.right) / 2
-    marks.append(text(middle, frame.bottom + below, title, "note", "middle"))
-    return Markup().join(marks)
 
 
 def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
@@ -217,16 +142,10 @@ def spread_out(places: Sequence[float], apart: float, low: float, high: float) -
     return moved
 
 
-def end_names(frame: Frame, ends: Sequence[tuple[str, str, float, float]]) -> Markup:
-    """Return names beside the right ends of curves, moved apart where they would overlap.
-
-    Args:
-        frame: that the curves are in.
-        ends: name, CSS class, x and y of each.
-    """
+def end_names(frame: Frame, ends: Sequence[EndName]) -> list[EndName]:
+    """Return names at the right ends of curves, moved apart where they would overlap."""
     heights = spread_out([y for *_, y in ends], NAME_HEIGHT, frame.top + 4, frame.bottom)
-    pairs = zip(ends, heights, strict=True)
-    return Markup().join(text(x + 8, y + 4, name, class_) for (name, class_, x, _), y in pairs)
+    return [(*end[:3], y) for end, y in zip(ends, heights, strict=True)]
 
 
 def shorten(words: str, width: float) -> str:
