@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -106,9 +106,6 @@ def takes(options: Mapping[str, Any], into: str) -> Callable[[Command], Command]
 
         kept = [parameter for name, parameter in own.parameters.items() if name != into]
         with_options.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-        hints = get_type_hints(command, include_extras=True)
-        with_options.__annotations__ = {**hints, **options}
-        with_options.__annotations__.pop(into)
         return with_options  # type: ignore[return-value]
 
     return decorate
