@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairsaoml.report import svg
-from fairsaoml.report.markup import Markup, render
+from fairsaoml.report.markup import Markup, number, render
 from fairsaoml.report.reading import UNNAMED, Domain, Line, Run, day
 
 __all__ = [
     "MOST_POINTS",
+    "Bars",
     "Chart",
     "Curve",
+    "Layer",
     "Panel",
     "Series",
     "binned",
@@ -32,6 +34,8 @@ LABELS = 260.0  # the most room for the curves' names on the right
 TITLE, BETWEEN = 27.0, 15.0  # above each panel, below each panel
 DOMAINS = 26.0  # the strip of names on top
 TITLE_LETTER = 8.0  # the width of a letter of a panel's title, generously
+LABEL_ROOM = 9.0  # to either side of a label inside a layer
+SMALLEST_LABEL = 13.0  # a layer thinner than this is not labelled inside
 TICK_ROOM = 90.0  # between the rounds that are written on the axis, about
 
 
@@ -54,6 +58,48 @@ class Curve(NamedTuple):
     values: Series
 
 
+class Layer(NamedTuple):
+    """A layer of a stack."""
+
+    name: str
+    style: str
+    places: Sequence[float]
+    below: svg.Values
+    above: svg.Values
+
+    def label_at(self, frame: svg.Frame) -> tuple[float, float] | None:
+        """Return where the name stands, in the thickest part; None where that is too thin."""
+        beside = round(LABEL_ROOM * len(self.places) / frame.width)
+        thick = [
+            0.0 if low is None or high is None else high - low
+            for low, high in zip(self.below, self.above, strict=True)
+        ]
+        room = [  # the least thickness around each place
+            min(thick[i - beside : i + beside + 1]) if beside <= i < len(thick) - beside else 0.0
+            for i in range(len(thick))
+        ]
+        at = max(range(len(room)), key=lambda i: room[i])
+        if room[at] * frame.height <= SMALLEST_LABEL:
+            return None
+        middle = ((self.below[at] or 0.0) + (self.above[at] or 0.0)) / 2
+        return frame.x(self.places[at]), frame.y(middle) + 4
+
+
+class Bars(NamedTuple):
+    """Stretches of rounds in one row, each from the beginning of a round to that of another."""
+
+    style: str
+    row: float  # its place on the axis of values
+    stretches: Sequence[tuple[int, int]]
+
+    def path(self, frame: svg.Frame) -> str:
+        """Return the bars as SVG writes them, a little apart."""
+        gap = min(0.15, 1.0 / (frame.x(2) - frame.x(1)))  # rounds; a pixel at most
+        y = number(frame.y(self.row))
+        ends = [(frame.x(a - 0.5), frame.x(b - 0.5 - gap)) for a, b in self.stretches]
+        return "".join(f"M{number(x1)} {y}H{number(x2)}" for x1, x2 in ends)
+
+
 class Panel(NamedTuple):
     """What is drawn in one frame, and the curves whose values the pointer shows."""
 
@@ -65,17 +111,8 @@ class Panel(NamedTuple):
     curves: Sequence[Curve] = ()
     levels: Sequence[tuple[float, str, float, float]] = ()  # value, class, first and last position
     bands: bool = False  # from each curve's low to its high
-    marks: Callable[[svg.Frame], Markup] | None = None  # instead of the curves as lines
-
-    def lines(self, frame: svg.Frame, places: Sequence[float]) -> Markup:
-        """Draw the curves, their bands behind all of them."""
-        bands = [
-            svg.band(frame, places, curve.values.low, curve.values.high, f"band {curve.style}")
-            for curve in self.curves
-            if self.bands
-        ]
-        lines = [svg.line(frame, places, c.values.mean, c.style) for c in self.curves]
-        return Markup().join([*bands, *lines])
+    layers: Sequence[Layer] = ()  # drawn instead of the curves, as are bars
+    bars: Sequence[Bars] = ()
 
     def note_at(self, width: float) -> float | None:
         """Return where the note begins, beside the title; None where it has no room or is none."""

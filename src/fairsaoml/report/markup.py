@@ -1,4 +1,4 @@
-"""Pages and pictures that stand alone: templates and elements, nothing loaded from outside."""
+"""Pages and pictures from templates, which stand alone: nothing is loaded from outside."""
 
 import re
 from functools import cache
@@ -12,32 +12,9 @@ from markupsafe import Markup
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import write_text
 
-__all__ = ["Markup", "asset", "check_picture", "element", "number", "render", "write_page"]
+__all__ = ["Markup", "asset", "check_picture", "number", "render", "write_page"]
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that no XML may hold
-
-
-def element(name: str, /, *children: str, **attributes: str | float | None) -> Markup:
-    """Return an element with its attributes and children; text that is no `Markup` is escaped.
-
-    A trailing underscore is dropped and the others become hyphens, as in `class_` and
-    `stroke_width`; an attribute that is None is left out.
-
-    >>> element("text", "a < b", class_="note", id=None)
-    Markup('<text class="note">a &lt; b</text>')
-    >>> element("line", x1=0, x2=1.5, stroke_width=2)
-    Markup('<line x1="0" x2="1.5" stroke-width="2"/>')
-    """
-    written = Markup().join(
-        Markup(' {}="{}"').format(
-            key.rstrip("_").replace("_", "-"), value if isinstance(value, str) else number(value)
-        )
-        for key, value in attributes.items()
-        if value is not None
-    )
-    if not children:
-        return Markup(f"<{name}{written}/>")
-    return Markup(f"<{name}{written}>{Markup().join(children)}</{name}>")
 
 
 def number(value: float) -> str:

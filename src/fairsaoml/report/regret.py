@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fairsaoml.report.figures import part, style
 from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
-from fairsaoml.report.svg import EndName, Frame, Values, end_names, line
+from fairsaoml.report.svg import EndName, Frame, Values, end_names
 
 __all__ = ["regret_picture", "write_regret_picture"]
 
@@ -34,7 +34,8 @@ class _Panel(NamedTuple):
     frame: Frame
     sizes: Sequence[tuple[float, str]]  # on the axis of values
     windows: Sequence[tuple[float, str]]  # on the axis of windows
-    lines: Sequence[Markup]
+    places: Sequence[float]  # of the windows
+    lines: Sequence[tuple[Values, str]]  # and their classes
     names: Sequence[EndName]
 
 
@@ -118,7 +119,7 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
         heights = [
             None if v is None or math.log10(v) < low else math.log10(v) for v in curve.values
         ]
-        lines.append(line(frame, logs, heights, curve.class_ or "bound"))
+        lines.append((heights, curve.class_ or "bound"))
         shown = [(x, height) for x, height in zip(logs, heights, strict=True) if height is not None]
         if shown:
             class_ = f"name {curve.class_}" if curve.class_ else "note"
@@ -130,6 +131,7 @@ def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float)
         frame=frame,
         sizes=[(math.log10(value), f"{value:g}") for value in _round_numbers(low, high)],
         windows=[(math.log10(value), str(value)) for value in _axis(xs)],
+        places=logs,
         lines=lines,
         names=end_names(frame, names),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
-from fairsaoml.report.markup import Markup, element, number
+from fairsaoml.report.markup import number
 
 __all__ = [
     "BOLD",
@@ -13,10 +13,8 @@ __all__ = [
     "EndName",
     "Frame",
     "Values",
-    "band",
     "end_names",
     "extent",
-    "line",
     "shorten",
     "spread_out",
     "stretches",
@@ -62,29 +60,23 @@ class Frame(NamedTuple):
         """A line through points, as SVG writes it."""
         return "M" + "L".join(f"{number(self.x(x))} {number(self.y(y))}" for x, y in points)
 
+    def line(self, xs: Sequence[float], ys: Values) -> str:
+        """A line that breaks where a value is missing."""
+        return "".join(self.path(points) for points in stretches(xs, ys) if len(points) > 1)
 
-def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
-    """Return a line that breaks where a value is missing; a single value between gaps is a dot."""
-    path, dots = "", []
-    for points in stretches(xs, ys):
-        if len(points) == 1:
-            (x, y) = points[0]
-            dot = element("circle", cx=frame.x(x), cy=frame.y(y), r=2.2, class_=f"dot {class_}")
-            dots.append(dot)
-        else:
-            path += frame.path(points)
-    drawn = [element("path", d=path, class_=f"line {class_}")] if path else []
-    return Markup().join([*drawn, *dots])
+    def dots(self, xs: Sequence[float], ys: Values) -> list[tuple[float, float]]:
+        """Where the single values between gaps lie, of which there is no line."""
+        alone = [points[0] for points in stretches(xs, ys) if len(points) == 1]
+        return [(self.x(x), self.y(y)) for x, y in alone]
 
-
-def band(frame: Frame, xs: Sequence[float], low: Values, high: Values, class_: str) -> Markup:
-    """Return the area between two lines, with the same gaps; nothing for a single point."""
-    outlines = ""
-    for points in stretches(xs, low, high):
-        if len(points) > 1:
-            back = [(x, bottom) for x, bottom, _ in reversed(points)]
-            outlines += frame.path([*((x, top) for x, _, top in points), *back]) + "Z"
-    return element("path", d=outlines, class_=class_) if outlines else Markup()
+    def area(self, xs: Sequence[float], low: Values, high: Values) -> str:
+        """The area between two lines, with the same gaps; nothing for a single point."""
+        outlines = [
+            [*((x, top) for x, _, top in points), *((x, low) for x, low, _ in reversed(points))]
+            for points in stretches(xs, low, high)
+            if len(points) > 1
+        ]
+        return "".join(self.path(corners) + "Z" for corners in outlines)
 
 
 def stretches(xs: Sequence[float], *values: Values) -> list[list[tuple[Any, ...]]]:
