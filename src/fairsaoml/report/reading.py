@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import left_out_words
-from fairsaoml.evaluate.verdict import Asked, judge
+from fairsaoml.evaluate.verdict import WARM_UP, Asked, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
 from fairsaoml.runs.journal import read_rounds, require_intact
@@ -89,6 +89,16 @@ class Run:
     def periods(self) -> dict[int, tuple[str, str]]:
         """The first and the last time of each round, where the stream has times."""
         return {line["round"]: tuple(line["period"]) for line in self.lines if line.get("period")}
+
+    @property
+    def rows_a_seed(self) -> int:
+        """How many rows each seed has seen."""
+        return round(sum(line.get("rows") or 0 for line in self.lines) / len(self.seeds))
+
+    @property
+    def first_judged(self) -> int:
+        """The first round that a verdict can rest on."""
+        return int(self.rounds[-1] * WARM_UP) + 1
 
     @property
     def span(self) -> tuple[float, float]:
