@@ -1,4 +1,4 @@
-"""What fairness cost a run, and what to do next, in sentences.
+"""What fairness cost a run, and what the advice about it rests on.
 
 The cost is the decisions as they were, beside those of the same learner without fairness.
 """
@@ -9,13 +9,21 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.rule import RULE
-from fairsaoml.evaluate.shares import RATES, Counts, metric_of, summed
-from fairsaoml.evaluate.verdict import NOTIONS, judge, mean_counts
+from fairsaoml.evaluate.shares import RATES, metric_of, summed
+from fairsaoml.evaluate.verdict import judge, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.reading import Line, Run
 from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain, sentence
 
-__all__ = ["Cost", "advice", "changes", "cost"]
+__all__ = [
+    "Cost",
+    "base_rates",
+    "changes",
+    "cost",
+    "positive_share",
+    "rounds_of_exclusion",
+    "times_enough",
+]
 
 NOT_MEASURED = (
     "Not measured: this learner cannot tell its decisions without fairness. Run the same with "
@@ -24,10 +32,7 @@ NOT_MEASURED = (
 
 CERTAIN = 4.0  # standard errors between two windows that chance does not explain
 MOST_CHANGES = 3
-ONE_SIDED = 0.02  # decisions nearly all alike say little
-MANY_UNKNOWN = 0.05  # of the rows
 EXCLUDED = "exclude each other"  # in the journal's warning
-LEAKS = ("likely leak", "restate")  # in the notes of a table
 
 
 class Cost(NamedTuple):
@@ -80,23 +85,8 @@ def cost(run: Run) -> Cost:
     return Cost(words, titles, sides)
 
 
-def advice(run: Run) -> list[str]:
-    """Return sentences, the most pressing first."""
-    said = [*_excluded(run), *_by_answer(run), *_one_sided(run), *changes(run)]
-    notes = run.source.get("notes") or []
-    said += [f"{sentence(note)}." for note in notes if any(word in note for word in LEAKS)]
-    for attribute, entry in run.verdict["attributes"].items():
-        share = entry["unknown_rows"] / max(entry["rows"], 1)
-        if share > MANY_UNKNOWN:
-            said.append(
-                f"{percent(share)} of the rows have no known {attribute}. Nobody can say how they "
-                "are treated as a group: fill the column where you can."
-            )
-    return said or ["Nothing. Give it the next rows, and look again."]
-
-
 def changes(run: Run) -> list[str]:
-    """Return the likely changes of the world: windows that differ by more than chance."""
+    """Return the likely changes of the world in words: windows that differ by more than chance."""
     seed = [line for line in run.lines if line["seed"] == run.seeds[0] and line["counts"]]
     windows = windows_of(seed)
     seen = []
@@ -117,13 +107,7 @@ def changes(run: Run) -> list[str]:
                 verb = "fell" if new < old else "rose"
                 where = f"around {run.when(after[0]['round'])}"
                 seen.append((size, f"{where} {what} {verb} from {old:.2f} to {new:.2f}"))
-    if not seen:
-        return []
-    most = sorted(seen, reverse=True)[:MOST_CHANGES]
-    return [
-        f"The world has likely changed: {listed([words for _, words in most])}. The learner "
-        "follows by itself; ask what happened then."
-    ]
+    return [words for _, words in sorted(seen, reverse=True)[:MOST_CHANGES]]
 
 
 def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
@@ -136,72 +120,38 @@ def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
     return (b / m - a / n) / error if error else 0.0
 
 
-def _by_answer(run: Run) -> list[str]:
-    said = []
-    for attribute, entry in run.verdict["attributes"].items():
-        for key in run.asked.judged:
-            notion = entry["notions"][key]
-            where = f"{NOTIONS[key].name} by {attribute}"
-            if notion["answer"] == "too few":
-                said.append(_more_rows(run, where, notion))
-            elif notion["answer"] == "not fair" and not run.asked.notions:
-                said.append(
-                    f"This run was not asked to be fair, and {where} misses the 80 % rule. The "
-                    "default learner keeps to a ratio: fairsaoml run ... --ratio 0.9"
-                )
-            elif notion["answer"] == "not fair":
-                worse = notion["worse_off"]
-                said.append(
-                    f"{where[0].upper()}{where[1:]} is surely below {run.asked.ratio:.2f}. Look at "
-                    f"the rows of {worse} since {run.when(notion['since'])}: a column that says "
-                    "what they differ in helps most. A higher --ratio leaves more room."
-                )
-    return said
-
-
-def _more_rows(run: Run, where: str, notion: Mapping[str, Any]) -> str:
-    """How many rows would be enough to decide, if the ratio stays as it is."""
+def times_enough(run: Run, notion: Mapping[str, Any]) -> float | None:
+    """Return how many times as many rows would decide a notion, if its ratio stays as it is."""
     ratio, low, high, asked = notion["ratio"], notion["low"], notion["high"], run.asked.ratio
     if not ratio or not low:
-        return f"Collect more rows: too few positive decisions to judge {where}."
+        return None
     times = math.inf
     if ratio > (rule := min(asked, RULE)):  # until it is surely no lower than the rule
         times = (math.log(ratio / low) / math.log(ratio / rule)) ** 2
     if ratio < asked:  # until it is surely below what was asked for
         times = min(times, (math.log(high / ratio) / math.log(asked / ratio)) ** 2)
-    many = f"about {max(times, 1.2):.2g} times as many rows" if times < 20 else "far more rows"
-    return f"Collect more rows: if it stays as it is, {many} would be enough to decide {where}."
+    return times
 
 
-def _excluded(run: Run) -> list[str]:
-    rounds = {
+def rounds_of_exclusion(run: Run) -> int:
+    """Return in how many rounds what was asked for excluded itself."""
+    warned = {
         line["round"]
         for line in run.lines
         if any(EXCLUDED in warning for warning in line.get("warnings") or [])
     }
-    if not rounds:
-        return []
-    attribute = next(iter(run.verdict["attributes"]))
-    counts = mean_counts(run.lines, attribute)
-    rates = [
-        f"{group} {percent(own.y1_rows / own.rows)}" for group, own in counts.items() if own.rows
-    ]
-    return [
-        f"What was asked for excludes itself here: base rates differ ({listed(rates)}), so no rule "
-        f"that looks at the row has all of it. In {len(rounds)} rounds the first notion was kept. "
-        "Ask for one notion alone: --set constraints=eo"
-    ]
+    return len(warned)
 
 
-def _one_sided(run: Run) -> list[str]:
-    attribute = next(iter(run.verdict["attributes"]), None)
-    if attribute is None:
-        return []
-    total: Counts = summed(mean_counts(run.lines, attribute).values())
-    rate = total.predicted_positive / max(total.rows, 1)
-    if ONE_SIDED < rate < 1 - ONE_SIDED:
-        return []
-    return [
-        f"It says {'yes' if rate > 0.5 else 'no'} to nearly everyone ({percent(rate)} positive), "
-        "so its ratios say little: --decision balanced puts the threshold at the base rate."
-    ]
+def base_rates(run: Run) -> list[str]:
+    """Return each group's share of positive labels, by the first attribute."""
+    counts = mean_counts(run.lines, next(iter(run.verdict["attributes"])))
+    return [f"{group} {percent(c.y1_rows / c.rows)}" for group, c in counts.items() if c.rows]
+
+
+def positive_share(run: Run) -> float | None:
+    """Return the share of positive decisions; None where no group was counted."""
+    for attribute in run.verdict["attributes"]:
+        total = summed(mean_counts(run.lines, attribute).values())
+        return total.predicted_positive / max(total.rows, 1)
+    return None

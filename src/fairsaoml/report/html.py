@@ -11,9 +11,8 @@ from typing import Any
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.evaluate.verdict import ANSWERS
-from fairsaoml.report import groups, words
-from fairsaoml.report.advice import advice, cost
+from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS
+from fairsaoml.report import advice, groups, words
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, style
 from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
@@ -236,15 +235,16 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
     return list(streams.values())
 
 
-CALLED = (  # by the templates
-    *(advice, attributes_of, best_of, cost, progress, ratio_words, style),
+CALLED = (  # by the templates, besides the functions of the modules below
+    *(attributes_of, best_of, progress, ratio_words, style),
     *(aligned, as_script, bar_frame, bar_ticks, constraint_strokes, insides, judged_first),
     *(least_shown, settings_of, troubles_of),
 )
 PAGE = {
-    **{name: getattr(module, name) for module in (groups, words) for name in module.__all__},
+    **{name: vars(module)[name] for module in (advice, groups, words) for name in module.__all__},
     **{function.__name__: function for function in CALLED},
     "ANSWERS": ANSWERS,
+    "NOTIONS": NOTIONS,
     "MEASURES": MEASURES,
     "RULE": RULE,
     "STYLES": STYLES,
