@@ -122,20 +122,13 @@ class Panel(NamedTuple):
 
     def ends(self, frame: svg.Frame) -> list[svg.EndName]:
         """Return the curves' names at their right ends."""
-        known = [(curve, [v for v in curve.values.mean if v is not None]) for curve in self.curves]
-        return svg.end_names(
-            frame,
-            [
-                (
-                    svg.shorten(curve.name, (LABELS - 12) / svg.BOLD),
-                    f"name {curve.style}",
-                    frame.right,
-                    frame.y(values[-1]),
-                )
-                for curve, values in known
-                if values
-            ],
-        )
+        ends: list[svg.EndName] = []
+        for curve in self.curves:
+            known = [value for value in curve.values.mean if value is not None]
+            if known:
+                words = svg.shorten(curve.name, (LABELS - 12) / svg.BOLD)
+                ends.append((words, f"name {curve.style}", frame.right, frame.y(known[-1])))
+        return svg.end_names(frame, ends)
 
 
 def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:
