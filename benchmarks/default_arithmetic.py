@@ -1,8 +1,8 @@
 """A round of the default learner against its own arithmetic: products and solves, back to back.
 
-They follow from shapes: what heads say of rows and of the sample, gradients and steps, curvature
-and its factors, and the dual's Newton steps. NumPy and SciPy do them, on one thread or on two,
-whichever is fastest; no exponential, no rows gathered, nothing remembered.
+They follow from shapes: what heads say of rows and of the sample, gradients, curvature, its factors
+and steps of those whose turn it is, and the dual's Newton steps. NumPy and SciPy do them, on one
+thread or on two, whichever is fastest; no exponential, no rows gathered, nothing remembered.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import Measured, at_most, taking_turns
 from benchmarks.rows import made_rows
 from benchmarks.workload import SIZES, Size
-from fairsaoml.core import feature_maps, heads, row_sample, rule_solver
+from fairsaoml.core import heads, row_sample, rule_solver
 from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner
 
@@ -62,35 +62,36 @@ def arithmetic(rows: int, features: int) -> Callable[[], None]:
     random = np.random.default_rng(0)
     some = min(rows, 2 * heads.PER_LABEL)
     sample = row_sample.CAPACITY + row_sample.RARE_CAPACITY
-    added = feature_maps.width()
-    directions = made(random, feature_maps.RELUS, features)
     lean = made(random, RATES, sample)
-    newton = len(rule_solver.STAGES) * rule_solver.NEWTON_STEPS
     linear = 1 + features
-    columns = [made(random, linear, count) for count in (rows, sample, some)]
-    maps = [(linear, heads.MEMORIES), (linear + added, len(heads.RICH_MEMORIES))]
-    seen = [(of, made(random, linear + added, of.shape[1])) for of in columns]
-    experts = [made(random, HEADS * memories, width) for width, memories in maps]
-    matrices = [np.eye(width, dtype=np.float32) for width, _ in maps]
+    seen = [made(random, heads.width(features), count) for count in (rows, sample, some)]
+    maps = [
+        (linear, heads.MEMORIES, heads.LINEAR_TURNS),
+        (heads.width(features), len(heads.RICH_MEMORIES), heads.RICH_TURNS),
+    ]
+    experts = [
+        (made(random, HEADS * memories, width), np.eye(width, dtype=np.float32), turns)
+        for width, memories, turns in maps
+    ]
 
     def all_of_it() -> None:
-        for of in columns[:2]:  # the ReLUs of the task and of the sample
-            directions @ of[1:]
-        half = seen[-1][1][:, : some // 2]
+        half = seen[-1][:, : some // 2]
         for _ in range(2):  # curvature, by label
             half @ half.T
-        for theta, matrix, mine, old, few in zip(experts, matrices, *seen, strict=True):
+        for theta, matrix, turns in experts:
+            mine, old, few = (of[: len(matrix)] for of in seen)
             theta @ old
             said = theta @ mine
             said @ mine.T  # the gradient
+            stepping = theta[::turns]
             for _ in range(2):  # what is said of some rows, and how a step moves it
-                theta @ few
-            for vector in theta:
+                stepping @ few
+            for vector in stepping:
                 factor, _ = spotrf(matrix, lower=True)
                 spotrs(factor, vector, lower=True)
                 for _ in range(3):
                     matrix @ vector
-        for _ in range(newton):
+        for _ in range(sum(rule_solver.NEWTON_STEPS)):
             lean @ lean.T
             for _ in range(2):  # where a step begins, and where it ends
                 lean[:, 0] @ lean

@@ -236,6 +236,22 @@ def kill(case: Case, folder: Path, kills: int, chance: random.Random) -> Counter
             tear(folder, chance)
 
 
+def kill_often(
+    cases: list[Case], scratch: Path, kills: int, chance: random.Random
+) -> tuple[Counter[str], int]:
+    """Kill so often, run after run: one may end before the moment it was to be killed at."""
+    hits: Counter[str] = Counter()
+    runs = 0
+    while hits.total() < kills:
+        case = cases[runs % len(cases)]
+        most = min(kills - hits.total(), chance.randrange(1, 30))
+        found = kill(case, scratch / f"run-{runs}", most, chance)
+        hits += found
+        runs += 1
+        print(f"{case.learner}: killed {found.total()} times, the same", flush=True)
+    return hits, runs
+
+
 def kill_learn(scratch: Path, kills: int, chance: random.Random) -> Counter[str]:
     """Kill `learn` and `learn --undo` so often; each ends as one that was never killed."""
     header = "pay,sex,hired\n"
@@ -360,15 +376,7 @@ def main() -> None:
         for case in cases:
             pace = " ".join(f"{name} {value:.1f}" for name, value in case.pace._asdict().items())
             print(f"{case.learner}: {case.lines} lines; seconds: {pace}", flush=True)
-        hits: Counter[str] = Counter()
-        runs = 0
-        while hits.total() < asked.kills:
-            case = cases[runs % len(cases)]
-            most = min(asked.kills - hits.total(), chance.randrange(1, 30))
-            found = kill(case, scratch / f"run-{runs}", most, chance)
-            hits += found
-            runs += 1
-            print(f"{case.learner}: killed {found.total()} times, the same", flush=True)
+        hits, runs = kill_often(cases, scratch, asked.kills, chance)
         if runs:
             print(f"{hits.total()} kills of {runs} runs, each the same as one never touched:")
         for left, count in hits.most_common():

@@ -13,11 +13,14 @@ import tiny
 from fairsaoml import load as load_model
 from fairsaoml.core import fair_rule
 from fairsaoml.core.errors import FairSAOMLError, RunError
-from fairsaoml.core.types import PrimalDual
+from fairsaoml.core.types import Attribute, PrimalDual, Schema, Task
 from fairsaoml.report import write_report
 from fairsaoml.runs import checkpoint as module
-from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint, sealed
+from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint, sealed, structured
 from fairsaoml.runs.runner import resume
+from fairsaoml.serve.online import OnlineLearner
+
+PEOPLE = Schema(("merit", "pay", "age"), (Attribute("sex", ("f", "m")),))
 
 
 def state_of(value):
@@ -233,3 +236,64 @@ def test_experts_of_before_shared_curvature_say_what_they_said_and_remember_it()
     ours = worth[..., None, None] * arrays[f"{experts}.products"][:, 0]
     assert np.allclose(ours, curvature[:, 0], rtol=1e-4)
     assert arrays[f"{experts}.mass"].tolist() == [rows[0].tolist()]
+
+
+def test_experts_of_before_that_are_gone_leave_their_share_and_rows_are_kept_as_features():
+    """Schema 5: the default learner had eight linear experts, and a sample of columns."""
+    random = np.random.default_rng(0)
+    online = OnlineLearner(PEOPLE)
+    columns = len(PEOPLE.features)
+    for _ in range(3):
+        x = random.normal(size=(60, columns)).astype(np.float32)
+        online.learn(Task(x, x[:, 0] > 0, random.integers(0, 2, (60, 1))))
+    state = jax.tree.map(np.asarray, online.state)
+    named = {
+        jax.tree_util.keystr(path): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(state)
+    }
+    before = {name: leaf[None] for name, leaf in named.items() if ".relus." not in name}
+    heads, ring = ".learned.heads", ".learned.sample.usual"
+    del before[f"{heads}.turn"]
+    places = [0, 1, 3, 5, 7]
+    for name in ("rows", "bend", "products", "mass", "slope", "theta"):
+        ours = before[f"{heads}.linear.{name}"]
+        old = np.zeros((*ours.shape[:2], 8, *ours.shape[3:]), np.float32)
+        old[:, :, places] = ours
+        before[f"{heads}.linear.{name}"] = old
+    shares = np.full((1, 3, 10), -np.inf, np.float32)
+    shares[:, :, [*places, 8, 9]] = before[f"{heads}.log_weights"]
+    shares[:, :, 4] = shares[:, :, 5]  # half of the next longer one's share is another's
+    shares[:, :, [4, 5]] -= np.log(np.float32(2))
+    before[f"{heads}.log_weights"] = shares
+    relus = state.learned.heads.map.relus
+    direction = np.zeros((1, columns, len(relus.column)), np.float32)
+    direction[0, relus.column, np.arange(len(relus.column))[:, None]] = relus.size
+    before |= {f"{heads}.map.direction": direction, f"{heads}.map.offset": relus.offset[None]}
+    # The newest rows lie at the end of a ring and at its beginning.
+    for name, capacity in (("usual", 3072), ("rare", 1024)):
+        ring = f".learned.sample.{name}"
+        del before[f"{ring}.features"]
+        for part in ("y", "group", "weight", "born"):
+            ours = before[f"{ring}.{part}"]
+            old = np.zeros((1, capacity, *ours.shape[2:]), ours.dtype)
+            old[:, : ours.shape[1]] = ours
+            before[f"{ring}.{part}"] = np.roll(old, -100, axis=1)
+        before[f"{ring}.x"] = np.zeros((1, capacity, columns), np.float32)
+        before[f"{ring}.next"] = np.array([capacity - 100], np.int32)
+    before[".learned.sample.usual.x"][0, -100:] = x[0]
+    _, after = module.MIGRATIONS[5]({}, before)
+    assert set(after) == set(named)
+    for name, values in named.items():
+        if name.endswith((".turn", ".next", ".features", ".log_weights")) or ".relus." in name:
+            continue
+        assert np.array_equal(after[name][0], values), name
+    assert np.allclose(after[f"{heads}.log_weights"][0], named[f"{heads}.log_weights"])
+    assert after[".learned.sample.usual.next"] == [180]
+    features = after[".learned.sample.usual.features"][0]
+    assert features.shape == named[".learned.sample.usual.features"].shape
+    assert np.array_equal(features[1 : 1 + columns, 0], x[0])
+    assert not features[:, 180:].any()
+    online._state = jax.tree.map(lambda leaf: leaf[0], structured(after, online.state))
+    kept = OnlineLearner(PEOPLE)
+    kept._state = state
+    assert np.allclose(online.margins(x), kept.margins(x), atol=1e-5)

@@ -339,12 +339,13 @@ def test_a_time_between_checkpoints_that_is_none_is_an_error(
 def test_a_process_killed_at_random_moments_leaves_the_run_that_one_never_killed_does(
     finished, learner, tmp_path
 ):
-    pace = killing.Pace(first=2.0, last=2.5, end=3.0)  # about; only where kills hit hangs on it
+    tasks = tiny.STREAM["tasks"]
+    pace = killing.paced(learner, tasks, tmp_path / "paced")
     whole = tmp_path / "whole"
     whole.mkdir()
     for path in finished.iterdir():
         (whole / path.name).symlink_to(path)
     (whole / "report.html").write_text("")  # the command writes one, too
-    case = killing.Case(learner, tiny.STREAM["tasks"], whole, pace)
-    hits = killing.kill(case, tmp_path / "run", kills=3, chance=random.Random(5))
+    case = killing.Case(learner, tasks, whole, pace)
+    hits, _ = killing.kill_often([case], tmp_path, kills=3, chance=random.Random(5))
     assert hits.total() == 3

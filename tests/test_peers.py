@@ -18,6 +18,7 @@ from fairsaoml.compare.alternatives.prequential import prequential
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.summary import summarise
+from fairsaoml.learners.registry import DEFAULT
 from fairsaoml.report import write_report
 from fairsaoml.runs.runner import is_finished
 from fairsaoml.streams.catalog import open_stream
@@ -104,6 +105,18 @@ def test_a_peers_summary_is_that_of_its_lines(played):
                 found[block]["pooled"]["accuracy"], rel=1e-6
             )
         assert [domain["name"] for domain in written["domains"]] == list(best)
+
+
+def test_what_to_take_of_peers_says_that_our_learners_are_not_among_them(played, command):
+    _, folder = played
+    options = [word for pair in SHORT.items() for word in ("--set", "{}={}".format(*pair))]
+    said = command("peers", "synthetic", *options, "--out", folder)  # all are finished
+    out = " ".join(said.out.split())
+    assert (said.code, out.count("Of these, take "), out.count("Take ")) == (0, 1, 0)
+    assert (
+        f"fairsaoml compare synthetic --learners {DEFAULT} with the same options of the stream"
+        in out
+    )
 
 
 @tiny.one_learner

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fairsaoml.cli.tables import print_summary
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
@@ -313,6 +314,15 @@ def test_a_run_is_judged_by_what_it_was_asked_for(tmp_path: Path) -> None:
     assert "Demographic parity by group for information 0.70" in page.text
 
 
+def test_a_run_of_one_round_says_that_it_cannot_be_judged(tmp_path: Path) -> None:
+    _, page = page_of([fake_run(tmp_path / "run", domains=(("", 1),))], tmp_path)
+    assert page.text.startswith("Not enough rows to tell by group")
+    assert (
+        "the only round was decided before anything was learned, so it is not judged" in page.text
+    )
+    assert "cut the table into more tasks" in page.text
+
+
 def test_dates_stand_on_the_axis_and_in_the_words(tmp_path: Path) -> None:
     def date(lines: list) -> None:
         for line in lines:
@@ -358,8 +368,18 @@ def test_the_page_says_what_fairness_cost(tmp_path: Path) -> None:
     text, page = page_of([folder], tmp_path)
     cost = page.text[page.text.index("What fairness cost") : page.text.index("Over time")]
     assert re.search(
-        r"Accuracy is 0\.7\d+ instead of 0\.8\d+, for equalized odds by group of", cost
+        r"In rounds 81 to 90, which are judged, accuracy is 0\.8\d+ instead of 0\.8\d+, for "
+        r"equalized odds by group of",
+        cost,
     )
+    right, cases = 0, 0  # of the same rounds as the ratio, not of the whole run
+    for line in map(json.loads, (folder / "rounds.jsonl").read_text().splitlines()):
+        if line["round"] > 80:
+            right, cases = right + line["accuracy"] * line["rows"], cases + line["rows"]
+    entry = read_run(folder).verdict["attributes"]["group"]["notions"]["eo"]
+    assert "Rounds 81 to 90. Without fairness" in cost
+    assert f"accuracy is {right / cases:.3f} instead" in cost
+    assert f"equalized odds by group of {entry['ratio']:.2f} instead" in cost
     assert "Fairness changed 5.0 % of the decisions." in cost
     assert "Without fairness" in cost
     assert len(paths(progress_of(text), "line part-4")) == 1
@@ -486,6 +506,34 @@ def test_a_run_that_cannot_be_judged_is_called_so(tmp_path: Path) -> None:
     assert "It says no to nearly everyone (0.0 % positive)" in page.text
     assert "? Not enough rows to tell undefined" in page.text
     assert len(paths(progress_of(text), "line hue-0")) == 1  # accuracy alone has a line
+
+
+@pytest.mark.parametrize("decision", ["accuracy", "balanced"])
+def test_decisions_that_are_all_alike_at_the_end_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], decision: str
+) -> None:
+    """Over the whole run half of them are positive, and in the rounds that are judged all are."""
+
+    def accept_everyone(lines: list) -> None:
+        for line in lines:
+            if line["round"] > 80:
+                for counts in line["counts"]["group"].values():
+                    counts.update(
+                        predicted_positive=counts["rows"],
+                        true_positive=counts["y1_rows"],
+                        false_positive=counts["y0_rows"],
+                    )
+                line.update(figures_of(line["counts"]["group"]))
+
+    asked = {"constraints": "eo", "decision": decision}
+    folder = change(fake_run(tmp_path / "run", asked=asked), accept_everyone)
+    _, page = page_of([folder], tmp_path)
+    said = page.text[page.text.index("What to do next") :]
+    assert "In rounds 81 to 90 it says yes to nearly everyone (100.0 % positive)" in said
+    assert ("--decision balanced puts" in said) == (decision == "accuracy")
+    print_summary(json.loads((folder / "summary.json").read_text()))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "100.0% of the decisions in rounds 81 to 90 are positive" in told
 
 
 def test_what_can_be_reached_is_drawn_in_every_domain_that_knows_it(

@@ -142,8 +142,11 @@ def test_groups_in_a_row_go_through_a_pipeline_around_its_other_steps():
 
 def test_to_learn_without_fairness_is_said():
     model = quick()
-    with pytest.warns(UserWarning, match="learns without fairness: name the `sensitive` keys"):
+    with pytest.warns(
+        UserWarning, match="learns without fairness: name the `sensitive` keys"
+    ) as told:
         model.learn_many(FRAME, Y)
+    assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(constraints="none").learn_many(FRAME, Y)

@@ -214,8 +214,9 @@ def test_a_group_that_comes_later_is_unseen_and_in_no_constraint():
     model, other = fitted(), fitted()
     sex = SEX[HALF]
     model.partial_fit(X[HALF], Y[HALF], sensitive_features=np.where(sex == "f", "f", None))
-    with pytest.warns(UserWarning, match=r"'x' was not known .* counted apart"):
+    with pytest.warns(UserWarning, match=r"'x' was not known .* counted apart") as told:
         other.partial_fit(X[HALF], Y[HALF], sensitive_features=np.where(sex == "f", "f", "x"))
+    assert told[0].filename == __file__
     assert other.groups_ == {"sensitive_feature_0": ("f", "m")}
     assert (model.predict_proba(X) == other.predict_proba(X)).all()
 
@@ -239,8 +240,11 @@ def test_one_group_alone_cannot_be_treated_fairly():
 
 
 def test_to_learn_without_fairness_is_said():
-    with pytest.warns(UserWarning, match="learns without fairness: pass sensitive_features"):
+    with pytest.warns(
+        UserWarning, match="learns without fairness: pass sensitive_features"
+    ) as told:
         model = quick().fit(X, Y)
+    assert told[0].filename == __file__  # the line to mend, not one of this package
     assert model.dual_.shape == (0,)
     assert model.groups_ == {}
     with warnings.catch_warnings():

@@ -886,6 +886,26 @@ def test_month_first_or_day_first_is_settled_by_the_first_task_or_said_to_be_a_g
         hiring(people(), time="when", time_format="day/month/yera")
 
 
+@pytest.mark.parametrize("first", ["2020-02-06 12:00", "2020-01-01", "2020-01-13"])
+def test_day_first_is_told_where_the_calendar_cuts_as_well(first: str):
+    """Read month first, the first week is another one, or there is no row that can be read."""
+    days = pd.Timestamp(first) + pd.to_timedelta(np.arange(400) // 4, unit="D")
+    texts = [f"{day:%d.%m.%Y %H:%M}" for day in days]
+    shuffled = [texts[0], *np.random.default_rng(0).permutation(texts[1:])]
+    for column in (texts, shuffled):
+        stream = hiring(replaced(people(), "when", column), time="when", every="1W")
+        assert stream.length in (15, 16)  # a hundred days
+        assert not any("the month is taken" in note for note in stream.notes)
+
+
+def test_a_pattern_without_the_time_of_day_is_refused_with_the_one_to_type():
+    table = replaced(people(), "when", ["31.01.2020 12:00"] * 400)
+    message = r"got '31.01.2020 12:00' \(first at row 1\).*say --time-format '%d.%m.%Y %H:%M'"
+    with pytest.raises(DataError, match=message):
+        hiring(table, time="when", time_format="%d.%m.%Y")
+    hiring(table, time="when", time_format="%d.%m.%Y %H:%M")
+
+
 def test_a_column_that_changes_its_type_on_the_way_is_read_as_far_as_it_goes():
     numbers, words = people(200), replaced(people(200, seed=1), "age", ["old"] * 200)
     stream = hiring([numbers, words], rows=150)

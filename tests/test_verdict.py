@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,6 +148,32 @@ def test_windows_reach_back_only_as_far_as_the_rows_need() -> None:
     assert of(judge(thin, EO))["windows"] > 1
 
 
+def test_the_sentence_says_which_rounds_it_is_about() -> None:
+    groups = {"f": counts(2000, 0.5), "m": counts(2000, 0.5)}
+    said = judge(rounds(groups, number=34), EO)["attributes"]["sex"]["sentence"]
+    assert said == (
+        "Fair by sex: equalized odds is 1.00 (0.97 to 1.00) in rounds 25 to 34; 0.90 was asked for."
+    )
+
+
+def test_what_was_decided_before_anything_was_learned_is_never_judged() -> None:
+    """Round 1 treats all alike, and no round after it does; or there is none after it."""
+    alike = {"f": counts(4000, 0.5), "m": counts(4000, 0.5)}
+    unlike = {"f": counts(4000, 0.2), "m": counts(4000, 0.5)}
+    entry = of(judge([*rounds(alike, number=1), *rounds(unlike, number=4, start=2)], EO))
+    assert (entry["rounds"], entry["since"], entry["answer"]) == ([2, 5], 2, "not fair")
+    assert entry["ratio"] == pytest.approx(0.4)
+    for asked in (EO, Asked()):
+        verdict = judge(rounds(alike, number=1, seeds=2), asked)
+        assert (verdict["answer"], verdict["sentence"]) == (
+            "too few",
+            "Not enough rows to tell by sex",
+        )
+        said = verdict["attributes"]["sex"]["sentence"]
+        assert "the only round was decided before anything was learned" in said
+        assert (of(verdict)["ratio"], of(verdict)["rounds"]) == (None, [])
+
+
 def test_who_is_worse_off_follows_what_is_good_for_the_person_and_no_figure_does() -> None:
     lines = rounds({"f": counts(2000, 0.3), "m": counts(2000, 0.5)})
     good, bad = judge(lines, EO), judge(lines, EO._replace(favourable=False))
@@ -179,6 +206,55 @@ def test_what_was_asked_is_read_from_the_settings() -> None:
     }
     assert Asked.of(spec) == Asked(notions=("dp", "eo"), ratio=0.8, favourable=False)
     assert Asked.of({"learner": {"config": {"constraints": "none"}}}) == Asked()
+
+
+@given(
+    parts=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 60)), min_size=1, max_size=12),
+    wholes=st.sampled_from([(40, 60), (54, 330), (400, 600)]),
+)
+def test_the_typical_ratio_is_never_above_that_of_the_sums(
+    parts: list[tuple[int, int]], wholes: tuple[int, int]
+) -> None:
+    """With as many rows of each group in every window: what one can check by hand."""
+    windows = [(Share(a, wholes[0]), Share(b, wholes[1])) for a, b in parts]
+    one, other = (sum(a for a, _ in parts), wholes[0]), (sum(b for _, b in parts), wholes[1])
+    low_rate, high_rate = sorted(part / whole for part, whole in (one, other))
+    ratio, (low, high) = typical_ratio(windows)
+    assert ratio is not None
+    assert ratio <= low_rate / high_rate + 1e-9
+    assert low <= ratio <= high
+
+
+def test_a_gap_that_every_window_has_is_not_taken_for_chance() -> None:
+    """Windows of .91 each: they differ by far less than chance, and are not equal."""
+    groups = {"f": counts(22, 6 / 11), "m": counts(1000, 0.6)}
+    entry = of(judge(rounds(groups, number=80), EO))
+    assert entry["windows"] > 1
+    assert entry["ratio"] == pytest.approx(6 / 11 / 0.6)
+
+
+def test_groups_that_come_at_different_times_do_not_differ() -> None:
+    """Both are treated alike in every window, and the sums of their decisions are far apart."""
+    windows = [(Share(2, 10), Share(200, 1000)), (Share(600, 1000), Share(6, 10))]
+    assert typical_ratio(windows)[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("ratios", [(0.9, 0.9), (0.8, 0.8), (0.9, 1 / 0.9), (0.8, 1.25)])
+def test_the_typical_ratio_is_near_the_truth_and_its_interval_holds_it(
+    ratios: tuple[float, float],
+) -> None:
+    random = np.random.default_rng(0)
+    true, found, held = min(ratios), [], 0
+    for _ in range(400):
+        windows = [
+            (Share(random.binomial(54, 0.6 * ratio), 54), Share(random.binomial(330, 0.6), 330))
+            for ratio in (ratios * 3)[:5]
+        ]
+        ratio, (low, high) = typical_ratio(windows)
+        found.append(ratio)
+        held += low <= true <= high
+    assert np.mean(found) == pytest.approx(true, abs=0.013)  # the noise alone is .0025
+    assert held / 400 > 0.93
 
 
 def test_the_typical_ratio_has_the_interval_of_a_noncentral_chi_square() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 BORROWED, FIRST_RIDGE, BIAS_RIDGE, DOUBT = 30.0, 0.25, 0.1, 4.0
-SIZES = (2.0, 1.0, 0.4, 0.1, 0.0)
+SIZES = (1.0, 0.4, 0.1, 0.0)
 
 
 class Past(NamedTuple):
@@ -43,7 +43,7 @@ def loss(z: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.logaddexp(0, z) - target * z
 
 
-def solve_experts(past, features, target, weight, keeps, mix, blocks) -> Past:
+def solve_experts(past, features, target, weight, keeps, mix, blocks, turns) -> Past:
     """One head's round, its rows being all of their kind: forget, borrow, step, remember."""
     memories, count = len(keeps), weight.sum()
     present = features.T @ (features * weight[:, None])
@@ -96,7 +96,7 @@ def solve_experts(past, features, target, weight, keeps, mix, blocks) -> Past:
             fresh = weight @ loss(features @ (theta[k] - by * step), target)
             return fresh - by * (gradient - slope) @ step + by**2 / 2 * step @ past @ step
 
-        by = min(SIZES, key=objective)
+        by = min(SIZES, key=objective) if turns[k] else 0.0
         moved.append(theta[k] - by * step)
         remembered.append(slope - by * curvature @ step)
     return Past(

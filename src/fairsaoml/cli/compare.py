@@ -95,6 +95,7 @@ def peers(
     """
     from fairsaoml.cli.tables import print_comparison
     from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
+    from fairsaoml.learners import registry
 
     specs = plan(
         stream,
@@ -109,7 +110,11 @@ def peers(
     if json_:
         print_json(comparison | {"folder": str(folder)})
         return
-    print_comparison(comparison)
+    print_comparison(
+        comparison,
+        f"The learners of fairsaoml are not among them: fairsaoml compare {stream} --learners "
+        f"{registry.DEFAULT} with the same options of the stream shows the default one.",
+    )
     for entry in comparison["learners"]:
         typer.echo(f"{entry['learner']}: {entry['what']}.")
     typer.echo(f"runs: {folder}")

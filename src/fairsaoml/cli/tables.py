@@ -63,10 +63,20 @@ def print_summary(summary: dict[str, Any]) -> None:
         add(domain["name"] or f"last {last - first + 1}", domain["last"], best)
     Console().print(table)
     decided = summary["overall"]["pooled"]["positive_rate"]
+    last = summary.get("last") or summary["overall"]
     if decided is not None and not ONE_SIDED <= decided <= 1 - ONE_SIDED:
         say(
             f"{decided:.1%} of all decisions are positive. For rare or common labels, "
             "--decision balanced puts the threshold at the base rate.",
+            style="yellow",
+        )
+    elif (late := last["pooled"]["positive_rate"]) is not None and not (
+        ONE_SIDED <= late <= 1 - ONE_SIDED
+    ):
+        first, end = last["rounds"]
+        say(
+            f"{late:.1%} of the decisions in rounds {first} to {end} are positive: the ratios "
+            "there say little.",
             style="yellow",
         )
     note = f"DP and EO: means of windows of ten rounds; 1 is fair, {RULE} is the 80 % rule"
@@ -90,8 +100,11 @@ def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     Console().print(table)
 
 
-def print_comparison(comparison: dict[str, Any]) -> None:
-    """Print one table with a row for each learner, and which of them to take."""
+def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:
+    """Print one table with a row for each learner, and which of them to take.
+
+    `elsewhere` says which learners are not in it, and how to see them.
+    """
     learners = comparison["learners"]
     changes = "after_changes" in learners[0]
     figures = ("accuracy", "balanced", "DP", "EO", *(["back by"] if changes else []), "s")
@@ -122,7 +135,8 @@ def print_comparison(comparison: dict[str, Any]) -> None:
         "intervals, is in comparison.json.",
         style="dim",
     )
-    say(recommendation(learners))
+    words = recommendation(learners)
+    say(f"Of these, {words[0].lower()}{words[1:]} {elsewhere}" if elsewhere else words)
 
 
 def recommendation(learners: Sequence[dict[str, Any]]) -> str:

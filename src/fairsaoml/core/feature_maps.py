@@ -45,14 +45,21 @@ class Knots(NamedTuple):
     value: Float[Array, "knot"]
 
 
+class Directions(NamedTuple):
+    """What ReLUs look along: a few columns each, how much of each, and where they begin."""
+
+    column: Int[Array, "relu part"]
+    size: Float[Array, "relu part"]
+    offset: Float[Array, "relu"]
+
+
 class RichMap(NamedTuple):
     """What the first rows set; before them every feature is 0."""
 
     fitted: Bool[Array, ""]
     hinges: Knots
     steps: Knots
-    direction: Float[Array, "feature relu"]
-    offset: Float[Array, "relu"]
+    relus: Directions
     mean: Float[Array, "rich"]
     scale: Float[Array, "rich"]
 
@@ -64,7 +71,7 @@ def width() -> int:
 
 def blocks(fitted: RichMap) -> tuple[int, int, int]:
     """How many features of each sort a map has; each sort has a ridge of its own."""
-    return len(fitted.hinges.column), len(fitted.steps.column), len(fitted.offset)
+    return len(fitted.hinges.column), len(fitted.steps.column), len(fitted.relus.column)
 
 
 def unfitted(features: int) -> RichMap:
@@ -77,8 +84,11 @@ def unfitted(features: int) -> RichMap:
         fitted=np.zeros((), bool),
         hinges=nowhere(HINGES),
         steps=nowhere(STEPS),
-        direction=np.zeros((features, RELUS), np.float32),
-        offset=np.zeros(RELUS, np.float32),
+        relus=Directions(
+            column=np.zeros((RELUS, min(RELU_COLUMNS, features)), np.int32),
+            size=np.zeros((RELUS, min(RELU_COLUMNS, features)), np.float32),
+            offset=np.zeros(RELUS, np.float32),
+        ),
         mean=np.zeros(width(), np.float32),
         scale=np.ones(width(), np.float32),
     )
@@ -112,17 +122,22 @@ def _raw(
     np.multiply(hinged, factor[:hinges, None], out=out[:hinges])
     stepped = columns[fitted.steps.column] > fitted.steps.value[:, None]
     np.multiply(stepped, factor[hinges:knots, None], out=out[hinges:knots])
-    directions = np.vstack([-fitted.offset, fitted.direction]) * factor[knots:]
-    np.matmul(directions.T, linear, out=out[knots:])
+    along, size = out[knots:], fitted.relus.size * factor[knots:, None]
+    along[:] = (-fitted.relus.offset * factor[knots:])[:, None]
+    for column, part in zip(fitted.relus.column.T, size.T, strict=True):
+        moved = columns[column]
+        moved *= part[:, None]
+        along += moved
     np.maximum(out, 0.0, out=out)
 
 
-def owners(fitted: RichMap) -> Float[Array, "rich feature"]:
+def owners(fitted: RichMap, features: int) -> Float[Array, "rich feature"]:
     """Which columns a rich feature is made of, in shares that sum to one."""
-    features = len(fitted.direction)
     one_column = np.eye(features, dtype=np.float32)
-    size = np.abs(fitted.direction).T
-    relus = size / np.maximum(size.sum(1, keepdims=True), 1e-9)
+    size = np.abs(fitted.relus.size)
+    share = size / np.maximum(size.sum(1, keepdims=True), 1e-9)
+    relus = np.zeros((len(size), features), np.float32)
+    np.put_along_axis(relus, fitted.relus.column, share, axis=1)
     return np.concatenate(
         [one_column[fitted.hinges.column], one_column[fitted.steps.column], relus]
     )
@@ -138,14 +153,11 @@ def fit(empty: RichMap, x: Rows, weight: Float[Array, "row"]) -> RichMap:
     ordered = np.sort(x, axis=0)
     distinct = 1 + (ordered[1:] > ordered[:-1] + np.float32(1e-6)).sum(0)
     numeric = distinct > FEW_VALUES
-    deviation = x.std(axis=0)
-    direction, offset = _random_relus(x, deviation, numeric, relus)
     bare = RichMap(
         fitted=np.ones((), bool),
         hinges=_knots(ordered, distinct, numeric, hinges, MOST_HINGES),
         steps=_knots(ordered, distinct, numeric, steps, MOST_STEPS),
-        direction=direction,
-        offset=offset,
+        relus=_random_relus(x, x.std(axis=0), numeric, relus),
         mean=empty.mean,
         scale=empty.scale,
     )
@@ -186,7 +198,7 @@ def _random_relus(
     deviation: Float[Array, "feature"],
     numeric: Bool[Array, "feature"],
     relus: int,
-) -> tuple[Float[Array, "feature relu"], Float[Array, "relu"]]:
+) -> Directions:
     """Directions of a few columns each, drawn by their spread; offsets at the value of some row."""
     features = x.shape[1]
     columns = min(RELU_COLUMNS, features)
@@ -200,7 +212,7 @@ def _random_relus(
     chance = np.log(preference * np.minimum(deviation, 1.0) ** 2 + np.float32(1e-9))
     # The largest of chances with Gumbel noise: a draw without replacement.
     chosen = np.argsort(-(chance + noise), axis=1, kind="stable")[:, :columns]
-    direction = np.zeros((features, relus), np.float32)
-    direction[chosen, np.arange(relus)[:, None]] = sign * size / (deviation[chosen] + 0.1)
+    size = sign * size / (deviation[chosen] + np.float32(0.1))
     row = np.minimum((part * np.float32(len(x))).astype(np.int32), len(x) - 1)
-    return direction, (x[row] * direction.T).sum(1)
+    offset = (x[row[:, None], chosen] * size).sum(1)
+    return Directions(column=chosen.astype(np.int32), size=size, offset=offset)

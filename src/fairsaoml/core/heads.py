@@ -2,21 +2,22 @@
 
 A head is a binary probability of a row, P(y=1|x) or P(s=g|x, y). It is a mixture of logistic
 regressions (`core.logistic_experts`). They differ in the features they see (the columns, or a
-richer map of them) and in what they remember: expert k forgets a share 2^-k of the past each
-round, the last one nothing. A discounted hedge with a fixed share mixes their probabilities by the
-log loss of rows nobody had learned from, so that weight moves to whoever fits the present.
+richer map of them) and in what they remember: one the last round alone, others forget a half, an
+eighth or a thirty-second of the past each round, and one nothing. A discounted hedge with a fixed
+share mixes their probabilities by the log loss of rows nobody had learned from, so that weight
+moves to whoever fits the present.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from fairsaoml.core import feature_maps, logistic_experts
-from fairsaoml.core.arrays import Array, sigmoid, softplus
+from fairsaoml.core.arrays import Array
 from fairsaoml.core.feature_maps import RichMap
 from fairsaoml.core.logistic_experts import (
-    LARGEST_LOGIT,
     Blocks,
     Experts,
     Lesson,
@@ -27,35 +28,39 @@ from fairsaoml.core.unseeded import nth_rows
 
 __all__ = [
     "Heads",
-    "KnownRows",
     "Said",
     "contributions",
+    "features_of",
     "kept",
     "learn",
     "look",
     "memory_weights",
     "new_heads",
+    "probabilities",
     "recency",
     "set_map",
     "weights",
+    "width",
 ]
 
-MEMORIES = 8  # forgetting 1, 1/2, 1/4, ..., 2^-(MEMORIES-2) and 0 of the past, each full round
-RICH_MEMORIES = (5, 7)  # of these, those of the rich map
+SHORTEST = 1e-4  # what the shortest memory keeps of a round: nearly nothing
+# What each memory keeps of the past in a full round: it forgets nearly all, 1/2, 1/8, ..., nothing.
+KEEPS = np.array([SHORTEST, *(1 - 2.0**-k for k in (1, 3, 5)), 1.0], np.float32)
+MEMORIES = len(KEEPS)
+RICH_MEMORIES = (3, 4)  # of these, those of the rich map
+LINEAR_TURNS, RICH_TURNS = 1, 2  # in how many turns the experts of a map take their steps
 MEMORY_OF = [*range(MEMORIES), *RICH_MEMORIES]  # of each expert, in the order of the weights
 FULL_ROUND = 100.0  # rows; a smaller task forgets accordingly less
-SHORTEST = 1e-4  # what the shortest memory keeps of a round: nearly nothing
-# What each memory keeps of the past in a full round: nearly 0, 1/2, 3/4, ..., 1.
-KEEPS = np.array([SHORTEST, *(1 - 2.0**-k for k in range(1, MEMORIES - 1)), 1.0], np.float32)
+LARGEST_LOGIT = 12.0
 HEDGE_RATE = 1.0  # of the rows' summed log loss
 HEDGE_ROWS = 200.0  # at most so many rows' worth of it a round
 HEDGE_MEMORY = 0.9  # of log weights, each full round
 FIXED_SHARE = 0.01
-PER_LABEL = 256  # rows of a task, evenly thinned: curvature and step size need no more
-AT_ONCE = 512  # rows that are looked at together: what their features need stays in the cache
+PER_LABEL = 128  # rows of a task, evenly thinned: curvature and step size need no more
 
 Rows = Float[Array, "row feature"]
 PerRow = Float[Array, "row"]
+PerExpert = Float[Array, "head memory row"]
 Features = Float[Array, "width row"]  # rows last
 
 
@@ -67,29 +72,36 @@ class Heads(NamedTuple):
     rich: Experts
     log_weights: Float[Array, "head expert"]
     clock: Float[Array, ""]  # full rounds learned from
+    turn: Int[Array, ""]  # rounds learned from, full or not
 
 
 class Said(NamedTuple):
     """Rows as the experts see them, what each expert says of them, and what the heads make of it.
 
-    Features are (1, x), clipped, and what the rich map adds, rows last.
+    Features are (1, x), clipped, and what the rich map adds, rows last. An expert's `lean` is the
+    distance 2 p - 1 of its probability from a coin's: 0 before it has learned.
     """
 
     features: Features
-    logits: Float[Array, "head expert row"]
-    by_expert: Float[Array, "head expert row"]  # probabilities
+    linear: PerExpert  # leans
+    rich: PerExpert
     chance: Float[Array, "head row"]
+
+
+def width(features: int) -> int:
+    """How many features rows of so many columns have: a constant, the columns and the rich ones."""
+    return 1 + features + feature_maps.width()
 
 
 def new_heads(features: int, count: int) -> Heads:
     """`count` heads of rows with `features` columns, before any row: every probability is 1/2."""
-    rich_width = 1 + features + feature_maps.width()
     return Heads(
         map=feature_maps.unfitted(features),
         linear=new_experts(count, MEMORIES, 1 + features),
-        rich=new_experts(count, len(RICH_MEMORIES), rich_width),
+        rich=new_experts(count, len(RICH_MEMORIES), width(features)),
         log_weights=np.zeros((count, len(MEMORY_OF)), np.float32),
         clock=np.zeros((), np.float32),
+        turn=np.zeros((), np.int32),
     )
 
 
@@ -108,26 +120,22 @@ def _clipped(x: Rows) -> Rows:
     return np.nan_to_num(np.clip(x, -most, most), copy=False)
 
 
-def _features(heads: Heads, x: Rows) -> Features:
-    features = np.empty((heads.rich.theta.shape[2], len(x)), np.float32)
+def features_of(rich: RichMap, x: Rows) -> Features:
+    """Rows as the experts see them."""
+    count = 1 + x.shape[1] + sum(feature_maps.blocks(rich))
+    features = np.empty((count, len(x)), np.float32)
     features[0] = 1.0
     features[1 : 1 + x.shape[1]] = _clipped(x).T
-    feature_maps.add_rich(heads.map, features)
+    feature_maps.add_rich(rich, features)
     return features
 
 
-def _logits(heads: Heads, features: Features) -> Float[Array, "head expert row"]:
-    logits = np.concatenate(
-        [_products(experts.theta, features) for experts in (heads.linear, heads.rich)], axis=1
-    )
-    return np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT, out=logits)
-
-
-def _products(theta: Float[Array, "head memory seen"], features: Features) -> Array:
-    """theta . features of every expert and row, for as many features as an expert sees."""
+def _leans(theta: Float[Array, "head memory seen"], features: Features) -> PerExpert:
+    """2 p - 1 of every expert and row, from as many features as an expert sees."""
     heads, memories, width = theta.shape
-    said = theta.reshape(heads * memories, width) @ features[:width]
-    return said.reshape(heads, memories, features.shape[1])
+    half = (0.5 * theta).reshape(heads * memories, width) @ features[:width]
+    np.clip(half, -LARGEST_LOGIT / 2, LARGEST_LOGIT / 2, out=half)
+    return np.tanh(half, out=half).reshape(heads, memories, features.shape[1])
 
 
 def weights(heads: Heads) -> Float[Array, "head expert"]:
@@ -139,40 +147,20 @@ def weights(heads: Heads) -> Float[Array, "head expert"]:
 
 def look(heads: Heads, x: Rows) -> Said:
     """What is said of rows, with all that it is made of."""
-    return _said(heads, weights(heads), _features(heads, x))
+    return _said(heads, features_of(heads.map, x))
 
 
-def _said(heads: Heads, share: Float[Array, "head expert"], features: Features) -> Said:
-    logits = _logits(heads, features)
-    by_expert = sigmoid(logits)
-    chance = (share[:, None] @ by_expert)[:, 0]
-    return Said(features=features, logits=logits, by_expert=by_expert, chance=chance)
+def _said(heads: Heads, features: Features) -> Said:
+    linear, rich = (_leans(experts.theta, features) for experts in (heads.linear, heads.rich))
+    share = weights(heads)[:, None]
+    lean = share[:, :, :MEMORIES] @ linear + share[:, :, MEMORIES:] @ rich
+    return Said(features=features, linear=linear, rich=rich, chance=0.5 + 0.5 * lean[:, 0])
 
 
-class KnownRows:
-    """Rows that are asked about round after round, in blocks that change little between rounds.
-
-    The features of a block stay as they are while its rows do. Only this memory is shared between
-    calls: a block is replaced as a whole, and rows that are not known are looked at anew.
-    """
-
-    def __init__(self) -> None:
-        self._blocks: dict[int, tuple[RichMap, Rows, Features]] = {}
-
-    def probabilities(self, heads: Heads, x: Rows) -> Float[Array, "head row"]:
-        """What each head says of rows."""
-        share = weights(heads)
-        chance = np.empty((len(share), len(x)), np.float32)
-        for first in range(0, len(x), AT_ONCE):
-            block = slice(first, first + AT_ONCE)
-            chance[:, block] = _said(heads, share, self._features(heads, first, x[block])).chance
-        return chance
-
-    def _features(self, heads: Heads, first: int, x: Rows) -> Features:
-        known = self._blocks.get(first)
-        if known is None or known[0] is not heads.map or not np.array_equal(known[1], x):
-            known = self._blocks[first] = heads.map, x, _features(heads, x)
-        return known[2]
+def probabilities(heads: Heads, parts: Sequence[Features]) -> Float[Array, "head row"]:
+    """What each head says of rows whose features are known, part by part."""
+    chances = [_said(heads, features).chance for features in parts if features.size]
+    return np.concatenate(chances, axis=1) if chances else _said(heads, parts[0]).chance
 
 
 def contributions(heads: Heads, features: Features) -> Rows:
@@ -182,7 +170,7 @@ def contributions(heads: Heads, features: Features) -> Rows:
     width = heads.linear.theta.shape[2]
     theta[:width] += share[:MEMORIES] @ heads.linear.theta[0]
     parts = features * theta[:, None]
-    return (parts[1:width] + feature_maps.owners(heads.map).T @ parts[width:]).T
+    return (parts[1:width] + feature_maps.owners(heads.map, width - 1).T @ parts[width:]).T
 
 
 def set_map(heads: Heads, x: Rows, weight: PerRow) -> Heads:
@@ -206,31 +194,33 @@ def learn(
     and 2 for labels 1 and 0. `said` is what these heads say of the rows (`look`).
     """
     part = np.minimum(weight[0].sum() / FULL_ROUND, np.float32(1.0))
-    heads = heads._replace(log_weights=_credited(heads, said.logits, target, weight, part))
+    sign = 2 * target - 1
+    heads = heads._replace(log_weights=_credited(heads, said, sign, weight, part))
     share = weights(heads)
     keeps = KEEPS**part
     place, stands_for, ones = _thinned(y, weight[0])
     some = said.features.take(place, axis=1)
-    some_target = target[:, place]
     some_weight = np.where(weight[:, place] > 0, stands_for, np.float32(0.0))
     products = logistic_experts.products_of(some, stands_for, ones)
 
-    def solved(experts: Experts, places: slice, blocks: Blocks) -> Experts:
+    def solved(experts: Experts, lean: Array, places: slice, blocks: Blocks, every: int) -> Experts:
         width = experts.theta.shape[2]
-        rows = SomeRows(some[:width], some_target, some_weight)
-        by_expert = said.logits[:, places], said.by_expert[:, places]
-        lesson = Lesson(said.features[:width], *by_expert, target, weight, rows)
+        rows = SomeRows(some[:width], some_weight)
+        lesson = Lesson(said.features[:width], lean, sign, weight, rows)
         kept = keeps[MEMORY_OF[places]]
         present = products.first(width)
+        heads_, memories = experts.rows.shape
+        steps = (np.arange(heads_)[:, None] + np.arange(memories) + heads.turn) % every == 0
         return logistic_experts.solve(
-            experts, lesson, kinds, present, kept, share[:, places], blocks
+            experts, lesson, kinds, present, kept, share[:, places], blocks, steps
         )
 
     first, *_ = blocks = _blocks(heads)
     return heads._replace(
-        linear=solved(heads.linear, slice(MEMORIES), (first,)),
-        rich=solved(heads.rich, slice(MEMORIES, None), blocks),
+        linear=solved(heads.linear, said.linear, slice(MEMORIES), (first,), LINEAR_TURNS),
+        rich=solved(heads.rich, said.rich, slice(MEMORIES, None), blocks, RICH_TURNS),
         clock=heads.clock + part,
+        turn=heads.turn + np.int32(1),
     )
 
 
@@ -252,20 +242,30 @@ def _thinned(y: PerRow, weight: PerRow) -> tuple[Int[Array, "some"], Float[Array
 
 def _credited(
     heads: Heads,
-    logits: Float[Array, "head expert row"],
-    target: Float[Array, "head row"],
+    said: Said,
+    sign: Float[Array, "head row"],
     weight: Float[Array, "head row"],
     part: Float[Array, ""],
 ) -> Float[Array, "head expert"]:
     """Log weights after the log loss of fresh rows; a head that has learned nothing has no say."""
     rows = weight.sum(1)
-    loss = softplus(logits) @ weight[:, :, None] - logits @ (weight * target)[:, :, None]
+    gain = np.concatenate([_log_gain(lean, sign, weight) for lean in said[1:3]], axis=1)
     scale = np.minimum(1.0, HEDGE_ROWS / np.maximum(rows, 1.0))
-    summed = loss[:, :, 0] * scale[:, None]
-    moved = HEDGE_MEMORY**part * np.log(weights(heads)) - HEDGE_RATE * summed
+    moved = HEDGE_MEMORY**part * np.log(weights(heads)) + HEDGE_RATE * scale[:, None] * gain
     moved = moved - moved.max(1, keepdims=True)
     learned = (rows > 0) & (heads.linear.rows[:, -1] > 0)
     return np.where(learned[:, None], moved, heads.log_weights)
+
+
+def _log_gain(
+    lean: PerExpert,
+    sign: Float[Array, "head row"],
+    weight: Float[Array, "head row"],
+) -> Float[Array, "head memory"]:
+    """What is gained on a coin in log loss: of a row log(2 p), p the probability of its label."""
+    right = lean * sign[:, None]
+    right += 1
+    return (np.log(right, out=right) @ weight[:, :, None])[:, :, 0]
 
 
 def memory_weights(heads: Heads) -> Float[Array, "memory"]:
@@ -287,9 +287,11 @@ def recency(heads: Heads, born: PerRow) -> PerRow:
     m(age) = sum_k p_k gamma_k^age / sum_{age'} gamma_k^age', an expert's weight spread over what
     it remembers; `born` is the clock before the row's task was learned.
     """
-    births, of_row = np.unique(born, return_inverse=True)  # rows of a task are of one age
-    age = np.maximum(heads.clock - births - 1, 0.0)
+    changes = 1 + np.flatnonzero(born[1:] != born[:-1])  # rows of a task lie together
+    first = np.concatenate([[0], changes])[: len(born)]
+    age = np.maximum(heads.clock - born[first] - 1, 0.0)
     time = np.maximum(heads.clock, 1.0)
     mass = np.where(KEEPS < 1, (1 - KEEPS**time) / np.maximum(1 - KEEPS, 1e-9), time)
     share = memory_weights(heads) / mass
-    return ((share * KEEPS ** age[:, None]).sum(1) / share.sum())[of_row]
+    of_task = (share * KEEPS ** age[:, None]).sum(1) / share.sum()
+    return np.repeat(of_task, np.diff(first, append=len(born)))

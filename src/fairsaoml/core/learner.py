@@ -204,9 +204,9 @@ def _after(
 
 def all_finite(tree: Any) -> Bool[Array, ""]:
     """Whether all numbers are finite; where not, a round teaches nothing: NaN never spreads."""
-    floats = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    floats = [leaf for leaf in jax.tree.leaves(tree) if leaf.dtype.kind == "f"]
     if all(library(leaf) is np for leaf in floats):
-        return np.isfinite(sum(leaf.sum() for leaf in floats))
+        return np.isfinite(np.concatenate([leaf.ravel() for leaf in floats]).sum())
     small = jnp.concatenate([jnp.zeros(1), *(f.ravel() for f in floats if f.size <= SMALL)])
     large = [leaf for leaf in floats if leaf.size > SMALL]
     # A sum is finite where its parts are: one pass each, and nothing to compare.

@@ -1,6 +1,7 @@
 """Logistic regressions that differ in what they remember, solved round by round.
 
-Expert k of a head keeps a share of the past each round. It takes a Newton step a round towards
+Expert k of a head keeps a share of the past each round. When it is its turn, it takes a Newton
+step towards
 
     min over theta   present loss (exact) + past loss (a quadratic) + ridge,
 
@@ -15,13 +16,12 @@ squares and products of the rows' features, and an expert has a number.
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from scipy.linalg.lapack import sposv
 
 from fairsaoml.core.arrays import Array, sigmoid, softplus
 
 __all__ = [
-    "LARGEST_LOGIT",
     "Blocks",
     "Experts",
     "Lesson",
@@ -38,9 +38,8 @@ FIRST_RIDGE = 0.25  # times the mean square of a feature: prior logits of varian
 BIAS_RIDGE = 0.1
 SMALLEST_RIDGE, LARGEST_RIDGE = 0.1, 1e3
 DOUBT = 4.0  # coefficients' worth of belief in the first guess of a ridge
-STEP_SIZES = np.array([2.0, 1.0, 0.4, 0.1, 0.0], np.float32)  # the best of these is taken
+STEP_SIZES = np.array([1.0, 0.4, 0.1, 0.0], np.float32)  # the best of these is taken
 SMALLEST_BEND = 1e-3  # of a row's curvature p (1 - p)
-LARGEST_LOGIT = 12.0
 MOST_ROWS = 1e6  # that an expert remembers: float32 could not tell more
 KINDS = 3  # of rows: all, those with label 1, those with label 0
 JITTER = 1e-6  # of the largest entry: keeps a matrix positive in float32
@@ -67,9 +66,8 @@ class Lesson(NamedTuple):
     """A task's rows as one map shows them, and what each head should have said of them."""
 
     features: Float[Array, "width row"]
-    said: PerRow  # by the experts: logits
-    chance: PerRow  # and probabilities
-    target: Float[Array, "head row"]
+    lean: PerRow  # 2 p - 1 of what the experts said
+    sign: Float[Array, "head row"]  # 1 or -1: what it should have been
     weight: Float[Array, "head row"]
     some: "SomeRows"
 
@@ -78,7 +76,6 @@ class SomeRows(NamedTuple):
     """Rows of a task that stand for all: enough for curvature and the size of steps."""
 
     features: Float[Array, "width some"]
-    target: Float[Array, "head some"]
     weight: Float[Array, "head some"]
 
 
@@ -144,12 +141,13 @@ def solve(
     keeps: Float[Array, "memory"],
     share: PerExpert,
     blocks: Blocks,
+    steps: Bool[Array, "head memory"],
 ) -> Experts:
     """A round of all experts on one map: forget, step, remember.
 
     `kinds` are those of the heads; `share` is the weight of each expert in its head; `blocks` are
-    the features, the constant apart, with a ridge of their own. A head without rows forgets
-    nothing.
+    the features, the constant apart, with a ridge of their own; `steps` says whose turn it is to
+    step. A head without rows forgets nothing.
     """
     kind = list(kinds)
     count = lesson.weight.sum(1)[:, None]
@@ -162,21 +160,17 @@ def solve(
         slope=kept[:, :, None] * experts.slope,
     )
     ridge = _ridge(experts, present, kind, share, blocks)
-    # The first rows: begin at their base rate.
-    rate = ((lesson.weight * lesson.target).sum(1)[:, None] + 0.5) / (count + 1.0)
-    base = np.where(experts.rows > 0, np.float32(0.0), np.log(rate) - np.log1p(-rate))
-    theta = experts.theta.copy()
-    theta[:, :, 0] += base
-    chance = sigmoid(lesson.said + base[:, :, None]) if base.any() else lesson.chance
-    excess = chance - lesson.target[:, None]
-    excess *= lesson.weight[:, None]
+    theta, lean = _begun(experts, lesson, count)
+    half = 0.5 * lesson.weight  # p - y is half of what leans differ by
+    excess = lean - lesson.sign[:, None]
+    excess *= half[:, None]
     by_expert = excess.reshape(kept.size, excess.shape[2])
     # BLAS is half as fast again with the wide factor first.
     slope = (lesson.features @ by_expert.T).T.reshape(theta.shape)
-    bend_of_rows = 1 - chance
-    bend_of_rows *= chance
-    np.maximum(bend_of_rows, SMALLEST_BEND, out=bend_of_rows)
-    bend = (bend_of_rows @ lesson.weight[:, :, None])[:, :, 0]
+    bend_of_rows = lean * lean  # p (1 - p) is a quarter of 1 - lean^2
+    np.subtract(1.0, bend_of_rows, out=bend_of_rows)
+    np.maximum(bend_of_rows, 4 * SMALLEST_BEND, out=bend_of_rows)
+    bend = (bend_of_rows @ (0.5 * half)[:, :, None])[:, :, 0]
     # What a kind's products are worth to an expert: those of the present, and of its past.
     worth_now = bend / np.maximum(present.mass[kind], 1e-9)[:, None]
     worth = kept * experts.bend / np.maximum(experts.mass[kind], 1e-9)
@@ -187,32 +181,66 @@ def solve(
     gradient = slope + past.slope + part[:, :, None] * _longer(past.slope) + ridge[:, None] * theta
     away = theta - _longer(theta)
     mix = _mix(worth, borrowed, worth_now)
-    step, moved, moved_now = (np.empty_like(theta) for _ in range(3))
+    products = np.concatenate([experts.products, present.sums[:, None]], axis=1)
+    step, moved, moved_now = (np.zeros_like(theta) for _ in range(3))
     for head, own in enumerate(kind):
-        products, now = experts.products[own], present.sums[own]
-        gradient[head, :-1] += borrowed[head, :-1, None] * _times(products[1:], away[head, :-1])
-        everything = np.concatenate([products, now[None]])
-        matrices = (mix[head] @ everything.reshape(len(everything), -1)).reshape(products.shape)
-        for memory, matrix in enumerate(matrices):
-            diagonal = matrix.ravel()[:: len(matrix) + 1]  # the largest entry is one of these
-            diagonal += ridge[head] + JITTER * diagonal.max()
-            step[head, memory] = solution(matrix, gradient[head, memory].copy())
-        moved_now[head] = worth_now[head, :, None] * (step[head] @ now)
-        moved[head] = worth[head, :, None] * _times(products, step[head]) + moved_now[head]
-    # H step = gradient: along a step, its slope is the bend of past and present together.
-    slopes, bends = (gradient * step).sum(2), ((gradient - moved_now) * step).sum(2)
-    by = _step_size(lesson.some, theta, step, slopes, bends)[:, :, None]
-    products = kind_kept[:, :, None, None] * experts.products
-    products += present.sums[:, None]
+        gradient[head, :-1] += borrowed[head, :-1, None] * _times(
+            products[own, 1:-1], away[head, :-1]
+        )
+        whose = np.flatnonzero(steps[head])
+        taken = _steps(products[own], mix[head, whose], ridge[head], gradient[head, whose])
+        step[head, whose] = taken
+        moved_now[head, whose] = worth_now[head, whose, None] * (taken @ products[own, -1])
+        moved[head, whose] = worth[head, whose, None] * _times(products[own, whose], taken)
+    by = np.zeros_like(worth)
+    by[steps] = _step_size(
+        lesson.some,
+        np.nonzero(steps)[0],
+        *(values[steps] for values in (theta, step, gradient, moved_now)),
+    )
+    moved += moved_now
+    remembered = products[:, :-1]
+    remembered *= kind_kept[:, :, None, None]
+    remembered += present.sums[:, None]
     return Experts(
         rows=past.rows + count,
         bend=past.bend + bend,
-        products=products,
+        products=remembered,
         mass=past.mass + present.mass[:, None],
-        slope=past.slope + slope - by * moved,
-        theta=theta - by * step,
+        slope=past.slope + slope - by[:, :, None] * moved,
+        theta=theta - by[:, :, None] * step,
         ridge=ridge,
     )
+
+
+def _begun(
+    experts: Experts, lesson: Lesson, count: Float[Array, "head one"]
+) -> tuple[Vectors, PerRow]:
+    """Coefficients and leans; experts that have seen no rows begin at these rows' base rate."""
+    first = experts.rows[:, :1] == 0
+    if not first.any():
+        return experts.theta, lesson.lean
+    rate = ((lesson.weight * (lesson.sign > 0)).sum(1)[:, None] + 0.5) / (count + 1.0)
+    theta = experts.theta.copy()
+    theta[:, :, 0] += np.where(first, np.log(rate) - np.log1p(-rate), np.float32(0.0))
+    return theta, np.where(first[:, None], 2 * rate[:, None] - 1, lesson.lean)
+
+
+def _steps(
+    products: Float[Array, "part width width"],
+    mix: Float[Array, "expert part"],
+    ridge: Float[Array, "width"],
+    gradient: Float[Array, "expert width"],
+) -> Float[Array, "expert width"]:
+    """The Newton steps of a head's experts, whose curvature is a mix of products each."""
+    width = len(ridge)
+    matrices = mix @ products.reshape(len(products), width * width)
+    diagonal = matrices[:, :: width + 1]  # the largest entry is one of these
+    diagonal += ridge + JITTER * diagonal.max(1, keepdims=True)
+    steps = gradient.copy()
+    for matrix, step in zip(matrices, steps, strict=True):
+        step[:] = solution(matrix.reshape(width, width), step)
+    return steps
 
 
 def _mix(
@@ -249,17 +277,23 @@ def _diagonal(matrices: Float[Array, "*of width width"]) -> Float[Array, "*of wi
 
 
 def _step_size(
-    some: SomeRows, theta: Vectors, step: Vectors, slope: PerExpert, bend: PerExpert
-) -> PerExpert:
+    some: SomeRows,
+    head: Int[Array, "expert"],
+    theta: Float[Array, "expert width"],
+    step: Float[Array, "expert width"],
+    gradient: Float[Array, "expert width"],
+    moved_now: Float[Array, "expert width"],
+) -> Float[Array, "expert"]:
     """The best of STEP_SIZES: the loss of some rows, with the slope of all and the past's bend."""
-    heads, memories, width = theta.shape
-    both = np.concatenate([theta, step]).reshape(-1, width) @ some.features
-    said, moves = both.reshape(2, heads, memories, some.features.shape[1])
-    weight = some.weight[:, :, None]
+    # H step = gradient: along a step, its slope is the bend of past and present together.
+    slope = (gradient * step).sum(1)
+    bend = slope - (moved_now * step).sum(1)
+    said, moves = (np.concatenate([theta, step]) @ some.features).reshape(2, len(theta), -1)
+    weight = some.weight[head, :, None]
     # loss(size) = softplus(said - size moves) - target (said - size moves): the rest is linear.
-    linear = slope - ((sigmoid(said) * moves) @ weight)[:, :, 0]
-    size = STEP_SIZES[:, None, None]
-    curved = (softplus(said - size[..., None] * moves) @ weight)[..., 0]
+    linear = slope - ((sigmoid(said) * moves)[:, None] @ weight)[:, 0, 0]
+    size = STEP_SIZES[:, None]
+    curved = (softplus(said[:, None] - size * moves[:, None]) @ weight)[:, :, 0].T
     return STEP_SIZES[np.argmin(curved - size * linear + 0.5 * size**2 * bend, axis=0)]
 
 

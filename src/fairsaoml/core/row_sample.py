@@ -8,7 +8,7 @@ than they have in the time that the other rows are from.
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int, Num
 
 from fairsaoml.core.arrays import Array
 from fairsaoml.core.types import Batch
@@ -16,16 +16,16 @@ from fairsaoml.core.unseeded import nth_rows
 
 __all__ = ["PastRows", "Ring", "RowSample", "add", "empty", "rows", "weights"]
 
-CAPACITY, TASK_ROWS = 3072, 512  # rows in all, and at most of one task
-RARE_CAPACITY, RARE_TASK_ROWS = 1024, 128
+CAPACITY, TASK_ROWS = 1536, 512  # rows in all, and at most of one task
+RARE_CAPACITY, RARE_TASK_ROWS = 512, 128
 RARE = 0.08  # a group with no larger share of its attribute's rows, or half an equal one, is rare
 SHARE_MEMORY = 0.98  # of the groups' shares, a round
 
 
 class Ring(NamedTuple):
-    """Rows of the past; a slot of weight 0 is empty."""
+    """Rows of the past, as the heads see them. Slots fill in order; one of weight 0 is empty."""
 
-    x: Float[Array, "slot feature"]
+    features: Float[Array, "width slot"]
     y: Float[Array, "slot"]
     group: Int[Array, "slot attribute"]
     weight: Float[Array, "slot"]  # how many rows of its task a kept row stands for
@@ -41,12 +41,12 @@ class RowSample(NamedTuple):
     counts: Float[Array, "attribute level"]  # running sums that say which groups are rare
 
 
-def empty(features: int, levels: list[int]) -> RowSample:
-    """A sample without rows, of attributes with so many levels each."""
+def empty(width: int, levels: list[int]) -> RowSample:
+    """A sample without rows, of so many features, and attributes with so many levels each."""
 
     def ring(capacity: int) -> Ring:
         return Ring(
-            x=np.zeros((capacity, features), np.float32),
+            features=np.zeros((width, capacity), np.float32),
             y=np.zeros(capacity, np.float32),
             group=np.zeros((capacity, len(levels)), np.int32),
             weight=np.zeros(capacity, np.float32),
@@ -61,7 +61,7 @@ def empty(features: int, levels: list[int]) -> RowSample:
 class PastRows(NamedTuple):
     """All rows of a sample together."""
 
-    x: Float[Array, "row feature"]
+    features: tuple[Float[Array, "width some"], ...]  # ring by ring
     y: Float[Array, "row"]
     group: Int[Array, "row attribute"]
     born: Float[Array, "row"]
@@ -70,32 +70,38 @@ class PastRows(NamedTuple):
 
 def rows(sample: RowSample) -> PastRows:
     """All rows together, empty slots left out."""
-    parts = []
-    for ring in sample[:2]:
-        taken = ring.weight > 0
-        if taken.all():
-            parts.append([getattr(ring, name) for name in PastRows._fields])
-        elif taken.any() or not parts:
-            parts.append([getattr(ring, name)[taken] for name in PastRows._fields])
-    if len(parts) == 1:
-        return PastRows(*parts[0])  # nothing is copied
-    return PastRows(*map(np.concatenate, zip(*parts, strict=True)))
+    rings = [sample.usual, sample.rare]
+    filled = [np.count_nonzero(ring.weight) for ring in rings]
+
+    def joined(name: str) -> Array:
+        parts = [getattr(ring, name)[:count] for ring, count in zip(rings, filled, strict=True)]
+        return np.concatenate(parts) if filled[1] else parts[0]
+
+    return PastRows(
+        features=tuple(ring.features[:, :count] for ring, count in zip(rings, filled, strict=True)),
+        y=joined("y"),
+        group=joined("group"),
+        born=joined("born"),
+        weight=joined("weight"),
+    )
 
 
-def weights(sample: RowSample, past: PastRows, recency: Float[Array, "row"]) -> Float[Array, "row"]:
+def weights(past: PastRows, recency: Float[Array, "row"]) -> Float[Array, "row"]:
     """How much each row counts, `recency` being how much it is still the present.
 
     Rare rows older than all others take their weight from the rare rows that are not.
     """
     weight = past.weight * recency
-    usual = np.count_nonzero(sample.usual.weight)
+    usual = past.features[0].shape[1]
     rare, born = weight[usual:], past.born[usual:]
     oldest = past.born[:usual].min(initial=np.inf)
     rare *= rare[born >= oldest].sum() / np.maximum(rare.sum(), 1e-9)
     return weight
 
 
-def add(sample: RowSample, batch: Batch, clock: Float[Array, ""]) -> RowSample:
+def add(
+    sample: RowSample, batch: Batch, features: Float[Array, "width row"], clock: Float[Array, ""]
+) -> RowSample:
     """The sample with a task's rows in place of the oldest; of a large task, every so many-th."""
     real = batch.weight > 0
     codes = np.arange(sample.counts.shape[1])
@@ -105,34 +111,34 @@ def add(sample: RowSample, batch: Batch, clock: Float[Array, ""]) -> RowSample:
     rare_share = np.minimum(RARE, 0.5 / present).astype(np.float32)
     is_rare = counts <= rare_share * counts.sum(1, keepdims=True)
     rare = np.any(member & is_rare, axis=(1, 2))
+
+    def added(ring: Ring, chosen: Array, most: int) -> Ring:
+        rows = np.flatnonzero(chosen)
+        if not len(rows):
+            return ring
+        kept = rows[nth_rows(len(rows), most)]
+        stands_for = np.float32(len(rows) / len(kept))
+        return Ring(
+            features=_put(ring, ring.features, features[:, kept]),
+            y=_put(ring, ring.y, batch.y[kept]),
+            group=_put(ring, ring.group.T, batch.group[kept].T).T,
+            weight=_put(ring, ring.weight, batch.weight[kept] * stands_for),
+            born=_put(ring, ring.born, np.full(len(kept), clock)),
+            next=np.asarray((ring.next + len(kept)) % len(ring.y), np.int32),
+        )
+
     return RowSample(
-        usual=_add(sample.usual, batch, real & ~rare, TASK_ROWS, clock),
-        rare=_add(sample.rare, batch, rare, RARE_TASK_ROWS, clock),
+        usual=added(sample.usual, real & ~rare, TASK_ROWS),
+        rare=added(sample.rare, rare, RARE_TASK_ROWS),
         counts=counts,
     )
 
 
-def _add(
-    ring: Ring, batch: Batch, chosen: Bool[Array, "row"], most: int, clock: Float[Array, ""]
-) -> Ring:
-    """The ring with the chosen rows of a task, at most so many."""
-    rows = np.flatnonzero(chosen)
-    if not len(rows):
-        return ring
-    kept = rows[nth_rows(len(rows), most)]
-    stands_for = np.float32(len(rows) / len(kept))
-    slots = (int(ring.next) + np.arange(len(kept))) % len(ring.y)
-
-    def put(old: Array, new: Array | Float[Array, ""]) -> Array:
-        written = old.copy()
-        written[slots] = new
-        return written
-
-    return Ring(
-        x=put(ring.x, batch.x[kept]),
-        y=put(ring.y, batch.y[kept]),
-        group=put(ring.group, batch.group[kept]),
-        weight=put(ring.weight, batch.weight[kept] * stands_for),
-        born=put(ring.born, clock),
-        next=np.asarray((int(ring.next) + len(kept)) % len(ring.y), np.int32),
-    )
+def _put(ring: Ring, old: Num[Array, "*of slot"], new: Num[Array, "*of row"]) -> Array:
+    """A ring's values with new ones from its next slot on, and round to its first."""
+    written = old.copy()
+    begin = int(ring.next)
+    before_end = len(ring.y) - begin
+    written[..., begin : begin + new.shape[-1]] = new[..., :before_end]
+    written[..., : max(new.shape[-1] - before_end, 0)] = new[..., before_end:]
+    return written

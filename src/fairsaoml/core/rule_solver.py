@@ -35,7 +35,7 @@ __all__ = ["Dual", "solve"]
 
 STAGES = (6.0, 18.0, SHARPNESS)  # sharpness of the decision, stage by stage
 ROUNDING = (0.3, 0.1, 0.01)  # of |lambda| at zero, stage by stage
-NEWTON_STEPS = 4  # a stage
+NEWTON_STEPS = (1, 1, 4)  # at most, stage by stage: the first ones only lead to the last
 STEP_SIZES = (1.0, 0.5, 0.2, 0.05)  # the first of these that helps is taken
 FLAT = 2e-7  # twice a step's gain, of the value: float32 does not show less
 RIDGE, RIDGE_ROWS = 1e-3, 1000.0  # on multipliers; doubled for a group of so many rows
@@ -79,11 +79,12 @@ class Dual(NamedTuple):
         smooth = softplus(distance) @ self.row / sharpness
         return smooth + 0.5 * (multiplier**2 @ self.ridge), distance
 
-    def minimised(self, multiplier: PerRate, sharpness: float, rounding: float) -> PerRate:
-        """Newton steps from a multiplier; none does harm."""
+    def minimised(self, multiplier: PerRate, stage: int) -> PerRate:
+        """The Newton steps of a stage from a multiplier; none does harm."""
+        sharpness, rounding = STAGES[stage], ROUNDING[stage]
         leans, centres = self.terms[1:].reshape(2, len(multiplier), len(self.row))
         value, distance = self.value(multiplier, sharpness, rounding)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(NEWTON_STEPS[stage]):
             slope, bend = _size_slope(multiplier, rounding)
             lean = centres * slope[:, None]
             lean += leans
@@ -246,21 +247,23 @@ def _multipliers(
         begin = np.clip(rule.multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
         multiplier, slope = begin * active * on, np.zeros_like(begin)
         dual = dual_of(slope, on)
-        for sharpness, rounding in zip(STAGES, ROUNDING, strict=True):
+        for stage, sharpness in enumerate(STAGES):
             distance = dual.distance(multiplier, np.abs(multiplier))
             chosen = row * sigmoid(sharpness * distance)
             correction = _correction(layout, sample, chosen)[0] + rule.bias
             slope = _slope(sample, chosen, correction)
             dual = dual_of(slope, on)
-            multiplier = dual.minimised(multiplier, sharpness, rounding)
+            multiplier = dual.minimised(multiplier, stage)
         multiplier = np.clip(multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
         return multiplier, slope, dual.distance(multiplier, np.abs(multiplier))
 
     place = np.array([rate.notion for rate in layout.rates])
     solved = [annealed((place <= last).astype(np.float32)) for last in range(layout.notions)]
-    distances = np.stack([distance for *_, distance in solved])
-    rule, chosen_prefix = _exclude(rule, distances, row, y, decision)
-    multiplier, slope, distance = solved[chosen_prefix]
+    last = 0
+    if layout.notions > 1:
+        distances = np.stack([distance for *_, distance in solved])
+        rule, last = _exclude(rule, distances, row, y, decision)
+    multiplier, slope, distance = solved[last]
     net = multiplier * scale
     tilt = -sample.say * (layout.same_block @ (net * slope))
     pulled = sample.say * (layout.same_block @ (net + width * np.abs(net)))

@@ -1,6 +1,5 @@
 """What the estimators of all libraries share: a learner, the coding of its rows, saving."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from fairsaoml.core.errors import ConfigError, RunError
+from fairsaoml.core.errors import ConfigError, RunError, warn
 from fairsaoml.core.settings import Settings, setting
 from fairsaoml.core.types import Schema
 from fairsaoml.estimators.classes import ANYTHING, Parameters
@@ -58,10 +57,9 @@ class Adapter(Parameters, Saveable):
         """Make the learner of these features and of the groups in a table."""
         groups = Groups.of(table, self._checked("known_groups"))
         if table is None and settings["constraints"] != "none":
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} learns without fairness: {self._how_to_give_groups}, "
                 "or say constraints='none'",
-                stacklevel=4,
             )
         schema = Schema(
             features=tuple(features),

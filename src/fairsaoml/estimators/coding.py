@@ -5,7 +5,6 @@ What comes later and does not fit has a defined place. A group never seen goes t
 at five standard deviations.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from fairsaoml.core.errors import DataError
+from fairsaoml.core.errors import DataError, warn
 from fairsaoml.streams.stream import LARGEST_VALUE
 from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, texts, typed
 from fairsaoml.streams.table.encoder import CLIP
@@ -97,11 +96,10 @@ class Groups(NamedTuple):
         grouped = [column.codes(table) for column in self.columns]
         for column, (_, _, unknown) in zip(self.columns, grouped, strict=True):
             if unknown:
-                warnings.warn(
+                warn(
                     f"sensitive feature {column.column!r}: {', '.join(map(repr, unknown[:5]))} "
                     "was not known from the first call; such rows are counted apart and are in no "
                     "constraint; name such groups in known_groups",
-                    stacklevel=5,
                 )
         return np.stack([one.codes for one in grouped], axis=1)
 

@@ -15,7 +15,6 @@ unless `spare_features` has kept a place for it: then its mean and scale are tho
 brings it.
 """
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import randbits
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.errors import ConfigError, warn
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
 from fairsaoml.estimators import river_rows
@@ -199,10 +198,9 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         for name in names[:room]:
             self._slots[name] = len(self._slots)
         if names[room:]:
-            warnings.warn(
+            warn(
                 f"features that the first task did not show are left out: "
                 f"{', '.join(map(str, names[room:][:5]))}; spare_features keeps places for them",
-                stacklevel=5,
             )
         if self._checked("standardize"):
             fresh = [self._slots[name] for name in names[:room]]

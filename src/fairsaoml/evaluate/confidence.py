@@ -13,10 +13,13 @@ end only, and what is known of the other groups still stands.
 
 Over several windows of time a gap may change sign, and a pool of them would let it cancel. The
 typical ratio is that of the root mean square of the windows' log ratios, with what chance alone
-would show taken off. With z_w a window's log ratio in its standard errors (the usual ones, of
-Katz et al. 1978), T = sum z_w^2 over k windows is noncentral chi-square, and
-sqrt(T - (k - 1) / 2) nearly normal with variance 1 around sqrt(noncentrality + (k - 1) / 2)
-(Sankaran, 1959), which is inverted for the interval.
+would show taken off; but what is taken off is an average, and may be all of a gap that every window
+has. So it is never above the pooled ratio, which gaps of opposite signs alone can flatter: that of
+Mantel and Haenszel, the ratio of the sums if each window had the groups in equal shares, so that
+groups who only came at different times do not differ. With z_w a window's log ratio in its
+standard errors (the usual ones, of Katz et al. 1978), T = sum z_w^2 over k windows is noncentral
+chi-square, and sqrt(T - (k - 1) / 2) nearly normal with variance 1 around
+sqrt(noncentrality + (k - 1) / 2) (Sankaran, 1959), which is inverted for the interval.
 """
 
 import math
@@ -164,6 +167,9 @@ def typical_ratio(
     >>> ratio, (low, high) = typical_ratio(back_and_forth)
     >>> print(f"{ratio:.2f} {low:.2f} {high:.2f}")
     0.80 0.75 0.86
+    >>> ratio, (low, high) = typical_ratio([(Share(46, 100), Share(50, 100))] * 4)  # pooled: .92
+    >>> print(f"{ratio:.2f} {low:.2f} {high:.2f}")
+    0.92 0.81 1.00
     """
     z = _deviations(level)
     telling = [(a, b) for a, b in windows if a.whole and b.whole and (a.part or b.part)]
@@ -182,7 +188,24 @@ def typical_ratio(
     def ratio(size: float) -> float:
         return math.exp(-math.sqrt(max(size * size - freedom, 0.0) / precision))
 
-    return ratio(size), Interval(low=ratio(size + z), high=ratio(max(size - z, 0.0)))
+    typical = min(ratio(size), _pooled_ratio(telling))
+    return typical, Interval(low=min(ratio(size + z), typical), high=ratio(max(size - z, 0.0)))
+
+
+def _pooled_ratio(windows: Sequence[tuple[Share, Share]]) -> float:
+    """The ratio over all windows, at most 1, weighted as Mantel and Haenszel (1959) do.
+
+    >>> seldom_together = [(Share(40, 100), Share(5, 10)), (Share(8, 10), Share(100, 100))]
+    >>> print(f"{_pooled_ratio(seldom_together):.2f}")  # .8 in both windows
+    0.80
+    """
+    lower, higher = sorted(
+        (
+            sum(a.part * b.whole / (a.whole + b.whole) for a, b in windows),
+            sum(b.part * a.whole / (a.whole + b.whole) for a, b in windows),
+        )
+    )
+    return lower / higher
 
 
 def _log_ratio(one: Share, other: Share) -> tuple[float, float]:

@@ -5,10 +5,11 @@ nothing was asked for, demographic parity and equalized odds are judged by the 8
 
 A notion is judged on the latest windows of ten rounds: as many as it takes for equal treatment to
 be told from the ratio asked for, by the number of rows alone, or all after the first tenth of the
-rounds. A group whose rows could not even tell it from the 80 % rule is shown with its interval and
-left out, unless it is surely below the ratio. A ratio just below what was asked for, which may as
-well be above it, is within its error: it is what was asked for (`answer_of`). Rows whose group is
-unknown are counted and compared with nobody.
+rounds. Round 1, which is decided before anything is learned, is never judged: a run of one round
+has no verdict. A group whose rows could not even tell it from the 80 % rule is shown with its
+interval and left out, unless it is surely below the ratio. A ratio just below what was asked for,
+which may as well be above it, is within its error: it is what was asked for (`answer_of`). Rows
+whose group is unknown are counted and compared with nobody.
 """
 
 import math
@@ -25,11 +26,11 @@ from fairsaoml.evaluate.windows import Line, windows_of
 __all__ = [
     "ANSWERS",
     "NOTIONS",
-    "WARM_UP",
     "Asked",
     "Comparison",
     "answer_of",
     "compared",
+    "first_judged",
     "judge",
     "mean_counts",
 ]
@@ -136,12 +137,12 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
     Returns:
         `answer` (a key of ANSWERS), `sentence`, what was `asked`, and by attribute: `answer`,
         `sentence`, `rows`, `unknown_rows`, and by notion `answer`, `ratio`, `low`, `high`, the
-        `rounds` and `windows` it rests on, the `rate` that differs most with `worse_off` and
-        `better_off` and their `shares`, `since` (the round since which the answer has held), and
-        `left_out`: the intervals of groups too small to say.
+        `rounds` (none, where round 1 is all there is) and `windows` it rests on, the `rate` that
+        differs most with `worse_off` and `better_off` and their `shares`, `since` (the round since
+        which the answer has held), and `left_out`: the intervals of groups too small to say.
     """
     every = list(lines)
-    first = math.floor(WARM_UP * max(line["round"] for line in every)) + 1
+    first = first_judged(max(line["round"] for line in every))
     windows = windows_of(line for line in every if line["round"] >= first)
     attributes = {}
     for name in dict.fromkeys(name for line in every for name in line["counts"]):
@@ -149,7 +150,10 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
         groups = [mean_counts(window, name) for window in windows]
         known = [{g: c for g, c in window.items() if g not in APART} for window in groups]
         notions = {
-            key: {"asked": key in asked.notions, **_notion(windows, known, key, asked)}
+            key: {
+                "asked": key in asked.notions,
+                **(_notion(windows, known, key, asked) if windows else _unlearned(total, key)),
+            }
             for key in NOTIONS
         }
         answer = min((notions[key]["answer"] for key in asked.judged), key=list(ANSWERS).index)
@@ -168,6 +172,15 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
         "level": LEVEL,
         "attributes": attributes,
     }
+
+
+def first_judged(last: int) -> int:
+    """Return the first round that may be judged, of a run up to round `last`.
+
+    >>> first_judged(90), first_judged(5)
+    (10, 2)
+    """
+    return max(math.floor(WARM_UP * last), 1) + 1  # round 1 is decided before anything is learned
 
 
 def compared(windows: Sequence[Groups], notion: str, groups: Sequence[str]) -> Comparison:
@@ -261,6 +274,24 @@ def _notion(
     }
 
 
+def _unlearned(total: Groups, key: str) -> dict[str, Any]:
+    """One notion of one attribute where nothing was decided after anything was learned."""
+    return {
+        "answer": "too few",
+        "ratio": None,
+        "low": 0.0,
+        "high": 1.0,
+        "rounds": [],
+        "windows": 0,
+        "rate": NOTIONS[key].rates[0],
+        "worse_off": "",
+        "better_off": "",
+        "shares": {group: [0, 0] for group in total if group not in APART},
+        "since": 1,
+        "left_out": {},
+    }
+
+
 def _each(groups: Sequence[str], notion: str) -> float:
     """The level of each comparison at which all hold together (Bonferroni)."""
     comparisons = math.comb(len(groups), 2) * len(NOTIONS[notion].rates)
@@ -300,7 +331,7 @@ def _headline(answers: Mapping[str, str]) -> str:
 def _sentence(
     attribute: str, answer: str, notions: Mapping[str, Mapping[str, Any]], asked: Asked
 ) -> str:
-    """One attribute's verdict in a sentence, each notion with its ratio and interval."""
+    """One attribute's verdict in a sentence: each notion's ratio, its interval, of which rounds."""
     said = []
     for key, entry in notions.items():
         name = NOTIONS[key].name
@@ -308,14 +339,18 @@ def _sentence(
             said.append(f"{name} is undefined, for want of rows")
             continue
         value = ratio_words(entry["ratio"], asked.ratio)
+        first, last = entry["rounds"]
         near = entry["answer"] == "fair" and entry["ratio"] < asked.ratio
         said.append(
             f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})"
+            f" in rounds {first} to {last}"
             + (", at what was asked within its error" if near else "")
         )
     by_rule = asked.ratio == RULE
     goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
     words = ANSWERS[answer]
+    if not any(entry["rounds"] for entry in notions.values()):
+        said = ["the only round was decided before anything was learned"]
     return f"{words[0].upper()}{words[1:]} by {attribute}: {' and '.join(said)}; {goal}."
 
 

@@ -106,13 +106,12 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     layout = fair_rule.layout_of(labels_of(config.constraints), levels)
     features = len(problem.schema.features)
     kinds = (0, *(2 - head.label for head in group_heads(levels)))
-    sampled = heads_.KnownRows()
 
     def init() -> State:
         return State(
             heads=heads_.new_heads(features, 1 + len(group_heads(levels))),
             rule=fair_rule.new_rule(layout),
-            sample=row_sample.empty(features, levels),
+            sample=row_sample.empty(heads_.width(features), levels),
         )
 
     def look_anew(heads: Heads, x: Rows, group: Groups) -> Look:
@@ -152,16 +151,16 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     def learn(state: State, seen: Look, batch: Batch) -> State:
         target, weight = lessons(levels, batch)
         heads = heads_.learn(state.heads, seen.said, batch.y, target, weight, kinds)
-        sample = row_sample.add(state.sample, batch, state.heads.clock)
+        sample = row_sample.add(state.sample, batch, seen.said.features, state.heads.clock)
         past = row_sample.rows(sample)
-        said = sampled.probabilities(heads, past.x)
+        said = heads_.probabilities(heads, past.features)
         chance, joint = chances(layout, levels, said, past.group if config.aware else None)
         rule = rule_solver.solve(
             layout,
             state.rule,
             ratio=config.ratio,
             decision=problem.decision,
-            weight=row_sample.weights(sample, past, heads_.recency(heads, past.born)),
+            weight=row_sample.weights(past, heads_.recency(heads, past.born)),
             chance=chance,
             joint=joint,
             y=past.y,
@@ -197,7 +196,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         init=init,
         show=show,
         turn=turn,
-        # Products are of features, which are clipped; rows of the sample came in as they are.
+        # What is made of features alone is finite: these are clipped.
         suspects=lambda state: (
             [experts._replace(products=None) for experts in state.heads[1:3]],
             state.heads[3:],

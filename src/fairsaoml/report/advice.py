@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.rule import RULE
 from fairsaoml.evaluate.shares import RATES, metric_of, summed
-from fairsaoml.evaluate.verdict import judge, mean_counts
+from fairsaoml.evaluate.verdict import compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.reading import Line, Run
-from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain, sentence
+from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain
 
 __all__ = [
+    "Alike",
     "Cost",
+    "all_alike",
     "base_rates",
     "changes",
     "cost",
-    "positive_share",
     "rounds_of_exclusion",
     "times_enough",
 ]
@@ -32,45 +33,60 @@ NOT_MEASURED = (
 
 CERTAIN = 4.0  # standard errors between two windows that chance does not explain
 MOST_CHANGES = 3
+ONE_SIDED = 0.02  # decisions nearly all alike say little
 EXCLUDED = "exclude each other"  # in the journal's warning
 
 
 class Cost(NamedTuple):
-    """A sentence; and where it was measured, each side's cells, with the titles of the ratios."""
+    """A sentence; and where it was measured, in which rounds, each side's cells, ratios' titles."""
 
     words: str
+    rounds: Sequence[int] = ()  # the first and the last
     titles: Sequence[str] = ()
     sides: Mapping[str, Sequence[str]] = {}
 
 
 def cost(run: Run) -> Cost:
-    """Return what fairness cost, measured where the journal has the decisions without it."""
+    """Return what fairness cost, measured where the journal has the decisions without it.
+
+    Accuracies and ratios are of the same rounds, those that the verdict rests on.
+    """
     if not run.asked.notions:
         return Cost("It was not asked to be fair.")
-    lines = [line for line in run.lines if line.get("plain")]
+    keys = list(product(run.verdict["attributes"], run.asked.notions))
+    entries = [run.verdict["attributes"][name]["notions"][key] for name, key in keys]
+    judged = [entry["rounds"] for entry in entries if entry["rounds"]]
+    if not judged:
+        return Cost("Not measured: no round is judged.")
+    begin, end = min(first for first, _ in judged), max(last for _, last in judged)
+    lines = [line for line in run.lines if line.get("plain") and begin <= line["round"] <= end]
     if not lines:
         return Cost(NOT_MEASURED)
-    attribute = next(iter(run.verdict["attributes"]))
-    keys = list(product(run.verdict["attributes"], run.asked.notions))
     titles = [notion_title(key, name) for name, key in keys]
     paid: list[float] = []
     ratios: list[list[str]] = []
 
-    def side(lines: Sequence[Line], verdict: Mapping[str, Any]) -> list[str]:
-        total = summed(mean_counts(lines, attribute).values())
-        notions = [verdict["attributes"][name]["notions"][key] for name, key in keys]
+    def side(lines: Sequence[Line]) -> list[str]:
+        windows = windows_of(lines)
+        total = summed(mean_counts(lines, keys[0][0]).values())
+        notions = [
+            compared([mean_counts(window, name) for window in windows], key, list(entry["shares"]))
+            for (name, key), entry in zip(keys, entries, strict=True)
+        ]
         paid.append(metric_of(run.measure, total))
-        ratios.append([plain(entry["ratio"]) for entry in notions])
+        ratios.append([plain(one.ratio) for one in notions])
         return [
             *(f"{metric_of(name, total):.3f}" for name in ("accuracy", "balanced_accuracy")),
             percent(total.predicted_positive / max(total.rows, 1)),
-            *(interval_words(entry, run.asked.ratio) for entry in notions),
+            *(
+                interval_words({"ratio": one.ratio, **one.interval._asdict()}, run.asked.ratio)
+                for one in notions
+            ),
         ]
 
-    without = [{**line, "counts": line["plain"]["counts"]} for line in lines]
     sides = {
-        "As decided": side(lines, run.verdict),
-        "Without fairness": side(without, judge(without, run.asked)),
+        "As decided": side(lines),
+        "Without fairness": side([{**line, "counts": line["plain"]["counts"]} for line in lines]),
     }
     gained = [
         f"{title[0].lower()}{title[1:]} of {fair} instead of {unfair}"
@@ -79,10 +95,11 @@ def cost(run: Run) -> Cost:
     changed = sum(line["plain"]["changed"] for line in lines)
     rows = max(sum(line["rows"] for line in lines), 1)
     words = (
-        f"{sentence(run.measure.replace('_', ' '))} is {paid[0]:.3f} instead of {paid[1]:.3f}, for "
-        f"{listed(gained)}. Fairness changed {percent(changed / rows)} of the decisions."
+        f"In rounds {begin} to {end}, which are judged, {run.measure.replace('_', ' ')} is "
+        f"{paid[0]:.3f} instead of {paid[1]:.3f}, for {listed(gained)}. Fairness changed "
+        f"{percent(changed / rows)} of the decisions."
     )
-    return Cost(words, titles, sides)
+    return Cost(words, (begin, end), titles, sides)
 
 
 def changes(run: Run) -> list[str]:
@@ -149,9 +166,21 @@ def base_rates(run: Run) -> list[str]:
     return [f"{group} {percent(c.y1_rows / c.rows)}" for group, c in counts.items() if c.rows]
 
 
-def positive_share(run: Run) -> float | None:
-    """Return the share of positive decisions; None where no group was counted."""
-    for attribute in run.verdict["attributes"]:
-        total = summed(mean_counts(run.lines, attribute).values())
-        return total.predicted_positive / max(total.rows, 1)
+class Alike(NamedTuple):
+    """Decisions that are nearly all alike: their rounds, the shares positive of them and labels."""
+
+    rounds: Sequence[int]  # the first and the last; none: all of them
+    decided: float
+    labels: float
+
+
+def all_alike(run: Run) -> Alike | None:
+    """Return the decisions where nearly all are alike, over the whole run or at its end."""
+    attribute = next(iter(run.verdict["attributes"]), "")  # without one, no row is counted
+    last = windows_of(run.lines)[-1]
+    for rounds, lines in ((), run.lines), ((last[0]["round"], last[-1]["round"]), last):
+        total = summed(mean_counts(lines, attribute).values())
+        decided = total.predicted_positive / max(total.rows, 1)
+        if total.rows and not ONE_SIDED < decided < 1 - ONE_SIDED:
+            return Alike(rounds, decided, total.y1_rows / total.rows)
     return None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import left_out_words
-from fairsaoml.evaluate.verdict import WARM_UP, Asked, judge
+from fairsaoml.evaluate.verdict import Asked, first_judged, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
 from fairsaoml.runs.journal import read_rounds, require_intact
@@ -98,7 +98,7 @@ class Run:
     @property
     def first_judged(self) -> int:
         """The first round that a verdict can rest on."""
-        return int(self.rounds[-1] * WARM_UP) + 1
+        return first_judged(self.rounds[-1])
 
     @property
     def span(self) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from fairsaoml.core.buffers import EMPTY
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import State
 from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
+from fairsaoml.runs.fewer_memories import fewer_memories
 
 __all__ = [
     "CURRENT",
@@ -35,7 +36,7 @@ __all__ = [
     "structured",
 ]
 
-CHECKPOINT_SCHEMA = 5
+CHECKPOINT_SCHEMA = 6
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
 TYPICAL_BEND = np.float32(0.2)  # p (1 - p)
@@ -123,6 +124,7 @@ MIGRATIONS: dict[int, Migration] = {
     2: _wrapped,
     3: _tilted,
     4: _shared_curvature,
+    5: fewer_memories,
 }
 
 

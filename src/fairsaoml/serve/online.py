@@ -4,7 +4,6 @@ The learners are pure functions; here their state is kept between calls, as scri
 need it. A round learned here is the same as in `fairsaoml run` with the same seed.
 """
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, wraps
@@ -16,6 +15,7 @@ import jax
 import numpy as np
 
 from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.errors import warn
 from fairsaoml.core.keys import init_key, round_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import (
@@ -186,7 +186,7 @@ class OnlineLearner(Saveable):
         round = self.round + 1
         task = checked(task, self.schema, round)
         for words in task.warnings:
-            warnings.warn(words, stacklevel=3)
+            warn(words)
         state = self._programs.learner.grow(self._state, round)
         if state is not self._state:
             self._programs.outgrown()

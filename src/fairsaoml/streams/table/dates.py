@@ -34,6 +34,7 @@ YEAR = 365.2425 * DAY
 CLOCK = "clock"  # the format of a time of day without a date
 TYPED = "typed"  # the format of a column that is no text
 PATTERN = "%"  # in the formats of strptime, such as %d.%m.%Y
+CLOCKS = (" %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S")  # after the pattern of a day
 CENTURY_TURN = 69  # two-digit years from here on are 19xx, as POSIX reads them
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -128,6 +129,18 @@ def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
         format = next(iter(formats(distinct.values)), "year-month-day")
     seconds = of_text(distinct.values, format, utc=utc)
     return distinct.numbers(seconds, np.isnan(seconds))
+
+
+def _with_clock(format: str, text: str) -> str:
+    """The pattern with which a text can be read that has a time of day too; "" if there is none.
+
+    >>> _with_clock("%d.%m.%Y", "31.01.2011 14:30"), _with_clock("%d.%m.%Y", "soon")
+    ('%d.%m.%Y %H:%M', '')
+    """
+    if PATTERN not in format:
+        return ""
+    longer = (f"{format}{clock}" for clock in CLOCKS)
+    return next((one for one in longer if not np.isnan(of_text(pa.array([text]), one)).any()), "")
 
 
 def shown(seconds: float) -> str:
@@ -253,7 +266,8 @@ class Clock:
         if unknown.any():
             row = before + int(np.argmax(unknown)) + 1
             got = repr(read.example) if read.unreadable else "nothing"
-            raise Unreadable(self, row, got)
+            longer = _with_clock(self.format, read.example) if read.unreadable else ""
+            raise Unreadable(self, row, got, f", or say --time-format '{longer}'" if longer else "")
         return read.values
 
     def period(self, table: Any) -> tuple[str, str]:

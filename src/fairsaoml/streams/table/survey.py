@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.streams.table.columns import UNTYPED, array, factor, require_flat
-from fairsaoml.streams.table.cutting import Cut, Numbering
+from fairsaoml.streams.table.cutting import TASK_ROWS, Cut, Numbering
 from fairsaoml.streams.table.dates import Clock, Unreadable
 from fairsaoml.streams.table.reading import Source, join
 from fairsaoml.streams.table.roles import Roles
@@ -133,7 +133,8 @@ class Survey:
 def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None = None) -> Survey:
     """Look through a table once; one that may never end is left alone.
 
-    How its times are read is decided on the rows of the first task, or by `time_format`.
+    How its times are read is decided on the rows of the first task (of a table cut by the calendar,
+    on its first thousand rows as well), or by `time_format`.
 
     Raises:
         DataError: The table cannot be read to its end, has fewer than two rows, or is out of
@@ -211,18 +212,21 @@ def _chosen(readings: list[_Reading], first_rows: int | None) -> tuple[_Reading,
     """The likeliest way to read every time of the first task, and a note where there are two.
 
     A later row that it cannot read is refused, not a reason to read all the others differently.
+    Where the calendar cuts, which rows are the first task depends on how they are read: then as
+    many tell as a task has when nobody says.
     """
 
     def fits(reading: _Reading) -> bool:
-        rows = reading.first_window_rows if first_rows is None else first_rows
+        rows = max(reading.first_window_rows, TASK_ROWS) if first_rows is None else first_rows
         return reading.broken is None or getattr(reading.broken, "row", 0) > max(rows, 1)
 
     left = [reading for reading in readings if fits(reading)]
     reading = (left or readings)[0]
     if isinstance(broken := reading.broken, Unreadable):
         others = [other.clock.format for other in readings if other.broken is None]
-        advice = f", or say --time-format {others[0]}" if others else ""
-        raise Unreadable(broken.clock, broken.row, broken.got, advice)
+        if others:
+            advice = f", or say --time-format {others[0]}"
+            raise Unreadable(broken.clock, broken.row, broken.got, advice)
     if broken is not None:
         raise broken
     names = {reading.clock.format for reading in left}
