@@ -57,7 +57,7 @@ def quality(rows: Sequence[Row]) -> list[dict[str, Any]]:
                     "domain": block.domain,
                     "end": block.end,
                     "rounds": [block.first, block.last],
-                    "figures": _figures(row.run, block.first, block.last, block.figures.pooled),
+                    "figures": _figures(row.run, block.first, block.last, block.figures["pooled"]),
                 }
                 for block in row.run.blocks
             ],

@@ -23,10 +23,9 @@ from typer.testing import CliRunner
 from fairsaoml.cli.data import app
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.streams.datasets import getting, movielens, nypd
-from fairsaoml.streams.datasets import stops as in_home
-from fairsaoml.streams.datasets.download import OutOfReach, download
+from fairsaoml.streams.datasets import stop_and_frisk as in_home
 from fairsaoml.streams.datasets.getting import Listener, get_data, list_data
-from fairsaoml.streams.datasets.home import data_home
+from fairsaoml.streams.datasets.home import OutOfReach, data_home, download
 from fairsaoml.streams.datasets.stop_and_frisk import stop_and_frisk, stop_and_frisk_arrests
 from published import (
     REAL,
@@ -133,7 +132,7 @@ def test_a_killed_download_is_never_mistaken_for_a_whole_one(site: Site, tmp_pat
     site.pause = 0.02
     script = (
         "import sys; from pathlib import Path; "
-        "from fairsaoml.streams.datasets.download import download; "
+        "from fairsaoml.streams.datasets.home import download; "
         "download(sys.argv[1], Path(sys.argv[2]))"
     )
     command = [sys.executable, "-c", script, f"{site.url}/file", str(tmp_path / "got")]

@@ -16,8 +16,9 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
+from fairsaoml.report.chart import binned, series
 from fairsaoml.report.figures import Reach, inside
-from fairsaoml.report.reading import binned, read_run, series
+from fairsaoml.report.reading import read_run
 
 IN_ORDER = (
     "Verdict",

@@ -19,10 +19,10 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.datasets.nypd import FEATURE, code_book, read_stops
 from fairsaoml.streams.datasets.stop_and_frisk import (
+    load_years,
     stop_and_frisk,
     stop_and_frisk_arrests,
 )
-from fairsaoml.streams.datasets.stops import load_years
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.stream import encode_rows
 from published import CITIES, NYPD_COLUMNS, REAL, Stop, needs_real_data, nypd_csv, stops

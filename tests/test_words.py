@@ -16,7 +16,7 @@ from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.learners.registry import configure, registered
-from fairsaoml.streams.datasets import download
+from fairsaoml.streams.datasets import home
 from fairsaoml.streams.stream import checked
 from fairsaoml.streams.synthetic import synthetic
 from fairsaoml.streams.table import dates
@@ -293,11 +293,11 @@ class Answer:
 
 
 def test_a_redirect_stays_with_the_site_that_was_asked():
-    download._check_redirect(Answer("https://www.example.org/other.zip"))
-    download._check_redirect(Answer("/other.zip"))
+    home._check_redirect(Answer("https://www.example.org/other.zip"))
+    home._check_redirect(Answer("/other.zip"))
     for elsewhere in ("https://example.com/data.zip", "https://example.org.evil.net/x"):
         with pytest.raises(DataError, match="got a redirect to"):
-            download._check_redirect(Answer(elsewhere))
+            home._check_redirect(Answer(elsewhere))
 
 
 # A small form of `make attack`

@@ -13,7 +13,12 @@ import numpy as np
 from fairsaoml.streams.datasets.home import data_home
 from fairsaoml.streams.datasets.movielens import LIKED, load_ratings
 from fairsaoml.streams.datasets.nypd import BOROUGHS
-from fairsaoml.streams.datasets.stops import DEFAULT_YEARS, load_arrests, load_years, parse_years
+from fairsaoml.streams.datasets.stop_and_frisk import (
+    DEFAULT_YEARS,
+    load_arrests,
+    load_years,
+    parse_years,
+)
 
 __all__ = ["PeriodGap", "arrests_gaps", "draw", "frisk_gaps", "gaps", "movielens_gaps"]
 

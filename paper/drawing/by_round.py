@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from fairsaoml.evaluate.rule import RULE
-from fairsaoml.report.reading import Run, Series
+from fairsaoml.report.chart import Series
+from fairsaoml.report.reading import Run
 from paper.drawing.style import (
     EDGE,
     GROUND,

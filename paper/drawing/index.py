@@ -3,12 +3,33 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jinja2 import Environment
 from markdown_it import MarkdownIt
 
-from fairsaoml.report.markup import Markup, element
-from fairsaoml.report.page import asset, page
+from fairsaoml.report.markup import Markup, render
 
 __all__ = ["Section", "index_page", "to_html"]
+
+
+BODY = """
+<main>
+<header><h1>{{ title }}</h1><p class="lead">{{ lead }}</p></header>
+<ul>{% for one in sections %}<li><a href="#{{ one.name }}">{{ one.title }}</a></li>{% endfor %}</ul>
+{% for one in sections %}
+<section id="{{ one.name }}">
+<h2>{{ one.title }}</h2>
+<p class="aside">{{ one.caption }}</p>
+<pre><code>{{ one.command }}</code></pre>
+{# A wide figure scrolls on a narrow screen. #}
+{% if one.figure %}<div class="scroll">{{ one.figure|safe }}</div>{% endif %}
+{% if one.text %}{{ to_html(one.text) }}{% endif %}
+{% if one.details %}
+<details><summary>In detail</summary>{{ to_html(one.details) }}</details>
+{% endif %}
+</section>
+{% endfor %}
+</main>
+"""
 
 
 class Section(NamedTuple):
@@ -25,37 +46,18 @@ class Section(NamedTuple):
 
 def index_page(title: str, lead: str, sections: Sequence[Section]) -> str:
     """Return one self-contained HTML page."""
-    contents = [element("li", element("a", one.title, href=f"#{one.name}")) for one in sections]
-    main = element(
-        "main",
-        element("header", element("h1", title), element("p", lead, class_="lead")),
-        element("ul", *contents),
-        *map(_section, sections),
-    )
-    return page(title, asset("chart.css") + asset("page.css"), main)
+    values = {"title": title, "lead": lead, "sections": sections, "to_html": to_html}
+    body = Environment(autoescape=True).from_string(BODY).render(values)
+    return render("page.html", title=title, body=Markup(body)) + "\n"
 
 
 def to_html(markdown: str) -> Markup:
     """Return Markdown as HTML, with tables that scroll on a narrow screen.
 
-    >>> to_html("Some `code`, <b>no HTML</b>.")
+    >>> str(to_html("Some `code`, <b>no HTML</b>."))
     '<p>Some <code>code</code>, &lt;b&gt;no HTML&lt;/b&gt;.</p>\\n'
     """
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     reader.add_render_rule("table_open", lambda *_: '<div class="scroll"><table>\n')
     reader.add_render_rule("table_close", lambda *_: "</table></div>\n")
     return Markup(reader.render(markdown))
-
-
-def _section(section: Section) -> Markup:
-    parts = [element("h2", section.title), element("p", section.caption, class_="aside")]
-    parts.append(element("pre", element("code", section.command)))
-    if section.figure:
-        # A wide figure scrolls on a narrow screen.
-        parts.append(element("div", Markup(section.figure), class_="scroll"))
-    if section.text:
-        parts.append(to_html(section.text))
-    if section.details:
-        summary = element("summary", "In detail")
-        parts.append(element("details", summary, to_html(section.details)))
-    return element("section", *parts, id=section.name)

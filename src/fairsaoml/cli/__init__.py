@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairsaoml.cli import compare, data, learn, listing, predict, regret, report, run, serve
+from fairsaoml.cli import compare, data, folders, run, serve
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main", "run_app"]
@@ -44,16 +44,16 @@ app = typer.Typer(
 )
 for command in (
     run.run,
-    learn.learn,
-    learn.runs,
+    folders.learn,
+    folders.runs,
     compare.compare,
     compare.peers,
-    regret.regret,
-    report.report,
-    predict.predict,
+    folders.regret,
+    folders.report,
+    folders.predict,
     serve.serve,
-    listing.learners,
-    listing.streams,
+    data.learners,
+    data.streams,
 ):
     app.command()(command)
 app.add_typer(data.app, name="data")

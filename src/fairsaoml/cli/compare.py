@@ -5,32 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.options import (
-    DECISION,
-    TABLE,
-    Address,
-    AsJson,
-    Engine,
-    Force,
-    Jobs,
-    Quiet,
-    StreamName,
-    StreamSettings,
-    decision_settings,
-    table_settings,
-    takes,
-)
-from fairsaoml.cli.output import chosen, print_json, stem
+from fairsaoml.cli import options
+from fairsaoml.cli.options import chosen, print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
 
 __all__ = ["compare", "peers"]
 
 
-@takes(TABLE, into="table")
-@takes(DECISION, into="rule")
+@options.takes(options.TABLE, into="table")
+@options.takes(options.DECISION, into="rule")
 def compare(
-    stream: StreamName,
+    stream: options.StreamName,
     learners: Annotated[
         str, typer.Option(help="Which learners: all, or A,B (`fairsaoml learners`).")
     ] = "all",
@@ -43,12 +29,12 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="A folder for all runs. \\[runs/STREAM-comparison]")
     ] = None,
-    jobs: Jobs = 1,
-    engine: Engine = "local",
-    address: Address = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json_: AsJson = False,
+    jobs: options.Jobs = 1,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
     *,
     table: dict[str, Any],
     rule: dict[str, Any],
@@ -62,7 +48,8 @@ def compare(
     from fairsaoml.learners import registry
 
     names = chosen(learners, registry.registered())
-    settings = parse_settings(set_ or []) | decision_settings(rule) | table_settings(stream, table)
+    settings = parse_settings(set_ or []) | options.decision_settings(rule)
+    settings |= options.table_settings(stream, table)
     specs = comparing.plan(stream, names, settings, range(seed, seed + seeds))
     folder = out or Path("runs") / f"{stem(stream)}-comparison"
     with progress(names, seeds, quiet=quiet) as on_event:
@@ -82,9 +69,9 @@ def compare(
     typer.echo(f"report: {folder / 'report.html'}")
 
 
-@takes(TABLE, into="table")
+@options.takes(options.TABLE, into="table")
 def peers(
-    stream: StreamName,
+    stream: options.StreamName,
     alternatives: Annotated[
         str, typer.Option("--alternatives", "--peers", help="Which: all, or A,B.")
     ] = "all",
@@ -92,13 +79,13 @@ def peers(
     refit_every: Annotated[
         int, typer.Option(min=1, help="Refit only every so many rounds; the row's name says so.")
     ] = 1,
-    set_: StreamSettings = None,
+    set_: options.StreamSettings = None,
     out: Annotated[
         Path | None, typer.Option(help="A folder for all of them. \\[runs/paper/peers/STREAM]")
     ] = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    json_: AsJson = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
     *,
     table: dict[str, Any],
 ) -> None:
@@ -113,7 +100,7 @@ def peers(
     specs = plan(
         stream,
         chosen(alternatives, CATALOG),
-        stream_settings=parse_settings(set_ or []) | table_settings(stream, table),
+        stream_settings=parse_settings(set_ or []) | options.table_settings(stream, table),
         seeds=range(seeds),
         every=refit_every,
     )

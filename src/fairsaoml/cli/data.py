@@ -1,18 +1,13 @@
-"""`fairsaoml data`: which data sets there are, and getting them."""
+"""What there is: `fairsaoml data` (data sets, and getting them), `learners`, `streams`."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.options import AsJson
-from fairsaoml.cli.output import print_json
+from fairsaoml.cli.options import AsJson, print_json
+from fairsaoml.cli.progress import bar
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-__all__ = ["app"]
+__all__ = ["app", "learners", "streams"]
 
 app = typer.Typer(no_args_is_help=True, help="List the data sets and get them.")
 
@@ -45,27 +40,89 @@ def get(
 ) -> None:
     """Bring a data set into the data home ($FAIRSAOML_DATA_HOME)."""
     from rich.console import Console
+    from rich.progress import DownloadColumn, TransferSpeedColumn
 
     from fairsaoml.streams.datasets.getting import Listener, get_data
 
-    console = Console(stderr=True)
-    listener = Listener(
-        say=lambda words: console.print(words, markup=False, highlight=False),
-        progress=lambda title: _bar(console, title),
-    )
-    got = get_data(name, source=source, years=years, listener=listener)
+    def say(words: str) -> None:
+        Console(stderr=True).print(words, markup=False, highlight=False)
+
+    def progress(title: str) -> Any:
+        say(title)
+        return bar(title, DownloadColumn(), TransferSpeedColumn())
+
+    got = get_data(name, source=source, years=years, listener=Listener(say, progress))
     for note in got.notes:
-        listener.say(note)
+        say(note)
     for path in got.files:
         typer.echo(path)
 
 
-@contextmanager
-def _bar(console: "Console", title: str) -> Iterator[Callable[[int, int | None], None]]:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+def learners(
+    name: Annotated[str | None, typer.Argument(help="Show this learner's settings.")] = None,
+    json_: AsJson = False,
+) -> None:
+    """List the learners, or the settings of one."""
+    from fairsaoml.cli.tables import print_rows
+    from fairsaoml.learners import registry
 
-    title_column = TextColumn("{task.description}")
-    columns = (title_column, BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    known = registry.registered() if name is None else {name: registry.entry(name)}
+    listed: list[dict[str, Any]] = [
+        {
+            "name": key,
+            "summary": entry.summary,
+            "reference": entry.reference,
+            "default": key == registry.DEFAULT,
+            "settings": _settings(entry.config),
+        }
+        for key, entry in known.items()
+    ]
+    if json_:
+        print_json(listed)
+    elif name is None:
+        rows = [
+            [item["name"] + " (default)" * item["default"], item["summary"], item["reference"]]
+            for item in listed
+        ]
+        print_rows(["learner", "what it does", "from"], rows)
+        typer.echo(
+            f"Choose {registry.DEFAULT} for a stream of your own. The others are for comparisons: "
+            "`fairsaoml compare STREAM` shows them side by side."
+        )
+    else:
+        rows = [
+            [item["name"], str(item["default"]), f"{item['meaning']} ({item['expected']})"]
+            for item in listed[0]["settings"]
+        ]
+        print_rows(["setting", "default", "meaning"], rows)
+
+
+def _settings(config: type) -> list[dict[str, Any]]:
+    from dataclasses import fields
+
+    return [
+        {
+            "name": item.name,
+            "default": list(item.default) if isinstance(item.default, tuple) else item.default,
+            "meaning": item.metadata["meaning"],
+            "expected": item.metadata["rule"].expected,
+        }
+        for item in fields(config)
+    ]
+
+
+def streams(json_: AsJson = False) -> None:
+    """List the streams and their settings."""
+    from fairsaoml.cli.tables import print_rows
+    from fairsaoml.streams import catalog
+
+    listed: list[dict[str, Any]] = [
+        {"name": name, "summary": entry.summary, "settings": catalog.setting_names(name)}
+        for name, entry in catalog.STREAMS.all().items()
+    ]
+    if json_:
+        print_json(listed)
+        return
+    rows = [[item["name"], item["summary"], ", ".join(item["settings"])] for item in listed]
+    rows.append(["FILE.csv, FILE.parquet", catalog.TABLE.summary, "see fairsaoml run --help"])
+    print_rows(["stream", "what it is", "settings"], rows)

@@ -1,10 +1,11 @@
-"""The arguments and options that several commands share."""
+"""What commands have in common: arguments and options, names, input and JSON on stdout."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -22,7 +23,11 @@ __all__ = [
     "Quiet",
     "StreamName",
     "StreamSettings",
+    "chosen",
     "decision_settings",
+    "piped",
+    "print_json",
+    "stem",
     "table_settings",
     "takes",
 ]
@@ -101,9 +106,6 @@ def takes(options: Mapping[str, Any], into: str) -> Callable[[Command], Command]
 
         kept = [parameter for name, parameter in own.parameters.items() if name != into]
         with_options.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-        hints = get_type_hints(command, include_extras=True)
-        with_options.__annotations__ = {**hints, **options}
-        with_options.__annotations__.pop(into)
         return with_options  # type: ignore[return-value]
 
     return decorate
@@ -140,3 +142,44 @@ def decision_settings(rule: Mapping[str, Any]) -> dict[str, Any]:
 
         settings["decision"] = by_costs(*costs)
     return settings
+
+
+def stem(stream: str) -> str:
+    """Return a stream's name as part of a folder's name.
+
+    >>> stem("stop-and-frisk:BMS"), stem("data/hiring.csv.gz")
+    ('stop-and-frisk-BMS', 'hiring')
+    """
+    return Path(stream).name.split(".")[0].replace(":", "-")
+
+
+def chosen(names: str, known: Iterable[str]) -> Sequence[str]:
+    """Return the names of an option such as `--learners A,B`; "all" is every known one."""
+    return list(known) if names == "all" else names.split(",")
+
+
+@contextmanager
+def piped(file: str) -> Iterator[Path]:
+    """Yield a file's path; for "-" that of a copy of standard input, CSV or Parquet."""
+    if file != "-":
+        from fairsaoml.streams.catalog import require_file
+
+        require_file(file)
+        yield Path(file)
+        return
+    import sys
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        content = sys.stdin.buffer.read()
+        name = "stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv"
+        path = Path(folder) / name
+        path.write_bytes(content)
+        yield path
+
+
+def print_json(result: Any) -> None:
+    """Print plain data as JSON."""
+    import json
+
+    typer.echo(json.dumps(result, indent=2))

@@ -38,14 +38,20 @@ def progress(names: Sequence[str], seeds: int, *, quiet: bool) -> Iterator[OnEve
 
 
 @contextmanager
-def bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a bar on a terminal, nothing elsewhere; yields the callback for `(done, total)`."""
+def bar(
+    title: str, *columns: Any, quiet: bool = False
+) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a bar on a terminal, nothing elsewhere; yields the callback for `(done, total)`.
+
+    Args:
+        title: what is under way.
+        columns: of rich, right of the bar.
+        quiet: show nothing.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.progress import TimeElapsedColumn
-
-    with _display(TimeElapsedColumn()) as bars:
+    with _display(*columns) as bars:
         task = bars.add_task(title, total=None, text="")
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
@@ -130,11 +136,11 @@ def _lines(names: Sequence[str], seeds: int) -> OnEvent:
 @contextmanager
 def _bars(names: Sequence[str], seeds: int) -> Iterator[OnEvent]:
     """A bar for each run, or for each that is going on if there are many; and one for all."""
-    from rich.progress import TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import TimeRemainingColumn
 
     alone, few = len(names) == 1, len(names) <= FEW
     completion = Completion(len(names))
-    with _display(TimeRemainingColumn(compact=True) if alone else TimeElapsedColumn()) as bars:
+    with _display(*[TimeRemainingColumn(compact=True)] * alone) as bars:
         title = f"all runs, {_seeds(seeds)} each"
         whole = bars.add_task(title, total=len(names), visible=not alone, text="compiling")
         tasks = [
@@ -160,15 +166,15 @@ def _bars(names: Sequence[str], seeds: int) -> Iterator[OnEvent]:
         bars.console.print(f"finished in {duration(time.monotonic() - completion.begun)}")
 
 
-def _display(time_column: Any) -> Any:
+def _display(*columns: Any) -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("{task.fields[text]}", markup=False),
-        time_column,
+        *(columns or [TimeElapsedColumn()]),
         console=Console(stderr=True),
         transient=True,
         expand=True,

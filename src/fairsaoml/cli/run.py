@@ -6,17 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.options import (
-    DECISION,
-    TABLE,
-    AsJson,
-    Force,
-    Quiet,
-    decision_settings,
-    table_settings,
-    takes,
-)
-from fairsaoml.cli.output import print_json, stem
+from fairsaoml.cli import options
+from fairsaoml.cli.options import print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError, RunError
@@ -29,8 +20,8 @@ NOT_EVERY_LEARNER = {"ratio": "asked for a ratio", "aware": "told the group at d
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
-@takes(TABLE, into="table")
-@takes(DECISION, into="rule")
+@options.takes(options.TABLE, into="table")
+@options.takes(options.DECISION, into="rule")
 def run(
     stream: Annotated[
         str | None, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
@@ -46,13 +37,13 @@ def run(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings from a TOML file.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder. \\[runs/STREAM-...]")] = None,
-    force: Force = False,
+    force: options.Force = False,
     resume: Annotated[Path | None, typer.Option(help="Continue the run in this folder.")] = None,
     save_predictions: Annotated[
         bool, typer.Option("--save-predictions", help="Keep every decision (Parquet).")
     ] = False,
-    quiet: Quiet = False,
-    json_: AsJson = False,
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
     *,
     table: dict[str, Any],
     rule: dict[str, Any],
@@ -70,11 +61,11 @@ def run(
         raise ConfigError("expected a stream, got none; try `fairsaoml run synthetic`")
 
     settings = (read_config(config) if config else {}) | parse_settings(set_ or [])
-    settings |= decision_settings(rule)
-    options = OPTIONS | {key: settings.pop(key) for key in OPTIONS if key in settings}
+    settings |= options.decision_settings(rule)
+    chosen = OPTIONS | {key: settings.pop(key) for key in OPTIONS if key in settings}
     typed = {"learner": learner, "seeds": seeds, "seed": seed}
-    options |= {key: value for key, value in typed.items() if value is not None}
-    count, first = _whole("seeds", options["seeds"], 1), _whole("seed", options["seed"], 0)
+    chosen |= {key: value for key, value in typed.items() if value is not None}
+    count, first = _whole("seeds", chosen["seeds"], 1), _whole("seed", chosen["seed"], 0)
 
     from fairsaoml.learners.registry import DEFAULT, configure, entry, registered
     from fairsaoml.runs import runner
@@ -82,8 +73,8 @@ def run(
     from fairsaoml.runs.folder import free_folder
     from fairsaoml.runs.spec import RunSpec, split_settings
 
-    table = table_settings(stream, table)
-    name = options["learner"] or DEFAULT
+    table = options.table_settings(stream, table)
+    name = chosen["learner"] or DEFAULT
     for key, words in NOT_EVERY_LEARNER.items():
         if key in settings and key not in entry(name).settings:
             able = ", ".join(one for one, item in registered().items() if key in item.settings)

@@ -7,16 +7,28 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fairsaoml.cli.output import say
 from fairsaoml.evaluate.flags import left_out_words
 from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
-__all__ = ["print_comparison", "print_rows", "print_summary"]
+__all__ = ["print_comparison", "print_rows", "print_summary", "say"]
 
 SHORT = 20  # letters of a column that is not wrapped
 ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 RATIOS = {"dp": "dp_ratio", "eo": "eo_ratio"}
 COLOURS = {"met": "green", "missed": "yellow", "fair": "green", "not fair": "yellow"}
+
+
+def say(words: str, style: str | None = None) -> None:
+    """Print a sentence below a table, wrapped to the window, as it is."""
+    Console().print(words, style=style, highlight=False, markup=False)
+
+
+def _table(*names: str, figures: Sequence[str] = (), no_wrap: bool = False) -> Table:
+    """A table of names and, to their right, of figures."""
+    table = Table(*names, box=None, pad_edge=False, header_style="bold")
+    for title in figures:
+        table.add_column(title, justify="right", no_wrap=no_wrap)
+    return table
 
 
 def _cell(value: float | None) -> str:
@@ -25,12 +37,9 @@ def _cell(value: float | None) -> str:
 
 def print_summary(summary: dict[str, Any]) -> None:
     """Print figures of the whole run and of the last rounds of each domain, then the verdict."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(escape(f"{summary['learner']} on {summary['stream']}"))
     bests = [(domain.get("best") or {}).get("fair_accuracy") for domain in summary["domains"]]
     titles = ("accuracy", "balanced", "DP ", "EO ", *(["best fair"] if any(bests) else []))
-    for title in titles:
-        table.add_column(title, justify="right")
+    table = _table(escape(f"{summary['learner']} on {summary['stream']}"), figures=titles)
 
     def ratio(value: float | None, pooled: dict[str, Any], notion: str) -> str:
         few = any(reason.startswith(notion) for reason in pooled.get("insufficient") or ())
@@ -81,7 +90,7 @@ def print_summary(summary: dict[str, Any]) -> None:
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     """Print a plain table."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = _table()
     for title, *cells in zip(titles, *rows, strict=True):
         # A name that is cut short cannot be typed; what is long is wrapped rather than what is not.
         short = max(map(len, [title, *cells])) <= SHORT
@@ -98,10 +107,8 @@ def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:
     """
     learners = comparison["learners"]
     changes = "after_changes" in learners[0]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    for heading in ("accuracy", "balanced", "DP", "EO", *(["back by"] if changes else []), "s"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    figures = ("accuracy", "balanced", "DP", "EO", *(["back by"] if changes else []), "s")
+    table = _table("", figures=figures, no_wrap=True)
     for entry in learners:
         cells = [_share(entry["overall"][name]) for name in ("accuracy", "balanced_accuracy")]
         cells += [_ratio(_worst_end(entry, name)) for name in RATIOS.values()]

@@ -26,7 +26,6 @@ from fairsaoml.evaluate.windows import Line, windows_of
 __all__ = [
     "ANSWERS",
     "NOTIONS",
-    "WARM_UP",
     "Asked",
     "Comparison",
     "answer_of",

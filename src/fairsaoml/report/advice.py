@@ -1,44 +1,109 @@
-"""What to do next, in sentences, from what a run shows."""
+"""What fairness cost a run, and what the advice about it rests on.
+
+The cost is the decisions as they were, beside those of the same learner without fairness.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, product
+from typing import Any, NamedTuple
 
-from fairsaoml.evaluate.metrics import RATES, Counts, summed
+from fairsaoml.evaluate.metrics import RATES, metric_of, summed
 from fairsaoml.evaluate.rule import RULE
-from fairsaoml.evaluate.verdict import NOTIONS, mean_counts
+from fairsaoml.evaluate.verdict import compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
-from fairsaoml.report.reading import Run
-from fairsaoml.report.words import listed, percent, sentence
+from fairsaoml.report.reading import Line, Run
+from fairsaoml.report.words import interval_words, listed, notion_title, percent, plain
 
-__all__ = ["advice", "changes"]
+__all__ = [
+    "Alike",
+    "Cost",
+    "all_alike",
+    "base_rates",
+    "changes",
+    "cost",
+    "rounds_of_exclusion",
+    "times_enough",
+]
+
+NOT_MEASURED = (
+    "Not measured: this learner cannot tell its decisions without fairness. Run the same with "
+    "--set constraints=none, and put both folders into one report."
+)
 
 CERTAIN = 4.0  # standard errors between two windows that chance does not explain
 MOST_CHANGES = 3
 ONE_SIDED = 0.02  # decisions nearly all alike say little
-MANY_UNKNOWN = 0.05  # of the rows
 EXCLUDED = "exclude each other"  # in the journal's warning
-LEAKS = ("likely leak", "restate")  # in the notes of a table
 
 
-def advice(run: Run) -> list[str]:
-    """Return sentences, the most pressing first."""
-    said = [*_excluded(run), *_by_answer(run), *_one_sided(run), *changes(run)]
-    notes = run.source.get("notes") or []
-    said += [f"{sentence(note)}." for note in notes if any(word in note for word in LEAKS)]
-    for attribute, entry in run.verdict["attributes"].items():
-        share = entry["unknown_rows"] / max(entry["rows"], 1)
-        if share > MANY_UNKNOWN:
-            said.append(
-                f"{percent(share)} of the rows have no known {attribute}. Nobody can say how they "
-                "are treated as a group: fill the column where you can."
-            )
-    return said or ["Nothing. Give it the next rows, and look again."]
+class Cost(NamedTuple):
+    """A sentence; and where it was measured, in which rounds, each side's cells, ratios' titles."""
+
+    words: str
+    rounds: Sequence[int] = ()  # the first and the last
+    titles: Sequence[str] = ()
+    sides: Mapping[str, Sequence[str]] = {}
+
+
+def cost(run: Run) -> Cost:
+    """Return what fairness cost, measured where the journal has the decisions without it.
+
+    Accuracies and ratios are of the same rounds, those that the verdict rests on.
+    """
+    if not run.asked.notions:
+        return Cost("It was not asked to be fair.")
+    keys = list(product(run.verdict["attributes"], run.asked.notions))
+    entries = [run.verdict["attributes"][name]["notions"][key] for name, key in keys]
+    judged = [entry["rounds"] for entry in entries if entry["rounds"]]
+    if not judged:
+        return Cost("Not measured: no round is judged.")
+    begin, end = min(first for first, _ in judged), max(last for _, last in judged)
+    lines = [line for line in run.lines if line.get("plain") and begin <= line["round"] <= end]
+    if not lines:
+        return Cost(NOT_MEASURED)
+    titles = [notion_title(key, name) for name, key in keys]
+    paid: list[float] = []
+    ratios: list[list[str]] = []
+
+    def side(lines: Sequence[Line]) -> list[str]:
+        windows = windows_of(lines)
+        total = summed(mean_counts(lines, keys[0][0]).values())
+        notions = [
+            compared([mean_counts(window, name) for window in windows], key, list(entry["shares"]))
+            for (name, key), entry in zip(keys, entries, strict=True)
+        ]
+        paid.append(metric_of(run.measure, total))
+        ratios.append([plain(one.ratio) for one in notions])
+        return [
+            *(f"{metric_of(name, total):.3f}" for name in ("accuracy", "balanced_accuracy")),
+            percent(total.predicted_positive / max(total.rows, 1)),
+            *(
+                interval_words({"ratio": one.ratio, **one.interval._asdict()}, run.asked.ratio)
+                for one in notions
+            ),
+        ]
+
+    sides = {
+        "As decided": side(lines),
+        "Without fairness": side([{**line, "counts": line["plain"]["counts"]} for line in lines]),
+    }
+    gained = [
+        f"{title[0].lower()}{title[1:]} of {fair} instead of {unfair}"
+        for title, fair, unfair in zip(titles, *ratios, strict=True)
+    ]
+    changed = sum(line["plain"]["changed"] for line in lines)
+    rows = max(sum(line["rows"] for line in lines), 1)
+    words = (
+        f"In rounds {begin} to {end}, which are judged, {run.measure.replace('_', ' ')} is "
+        f"{paid[0]:.3f} instead of {paid[1]:.3f}, for {listed(gained)}. Fairness changed "
+        f"{percent(changed / rows)} of the decisions."
+    )
+    return Cost(words, (begin, end), titles, sides)
 
 
 def changes(run: Run) -> list[str]:
-    """Return the likely changes of the world: windows that differ by more than chance."""
+    """Return the likely changes of the world in words: windows that differ by more than chance."""
     seed = [line for line in run.lines if line["seed"] == run.seeds[0] and line["counts"]]
     windows = windows_of(seed)
     seen = []
@@ -59,13 +124,7 @@ def changes(run: Run) -> list[str]:
                 verb = "fell" if new < old else "rose"
                 where = f"around {run.when(after[0]['round'])}"
                 seen.append((size, f"{where} {what} {verb} from {old:.2f} to {new:.2f}"))
-    if not seen:
-        return []
-    most = sorted(seen, reverse=True)[:MOST_CHANGES]
-    return [
-        f"The world has likely changed: {listed([words for _, words in most])}. The learner "
-        "follows by itself; ask what happened then."
-    ]
+    return [words for _, words in sorted(seen, reverse=True)[:MOST_CHANGES]]
 
 
 def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
@@ -78,91 +137,50 @@ def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
     return (b / m - a / n) / error if error else 0.0
 
 
-def _by_answer(run: Run) -> list[str]:
-    said = []
-    if run.rounds[-1] == 1 and run.verdict["attributes"]:
-        return [
-            "One round cannot be judged, for its rows were decided before anything was learned: "
-            "give it the next rows, or cut the table into more tasks, such as --tasks 20."
-        ]
-    for attribute, entry in run.verdict["attributes"].items():
-        for key in run.asked.judged:
-            notion = entry["notions"][key]
-            where = f"{NOTIONS[key].name} by {attribute}"
-            if notion["answer"] == "too few":
-                said.append(_more_rows(run, where, notion))
-            elif notion["answer"] == "not fair" and not run.asked.notions:
-                said.append(
-                    f"This run was not asked to be fair, and {where} misses the 80 % rule. The "
-                    "default learner keeps to a ratio: fairsaoml run ... --ratio 0.9"
-                )
-            elif notion["answer"] == "not fair":
-                worse = notion["worse_off"]
-                said.append(
-                    f"{where[0].upper()}{where[1:]} is surely below {run.asked.ratio:.2f}. Look at "
-                    f"the rows of {worse} since {run.when(notion['since'])}: a column that says "
-                    "what they differ in helps most. A higher --ratio leaves more room."
-                )
-    return said
-
-
-def _more_rows(run: Run, where: str, notion: Mapping[str, Any]) -> str:
-    """How many rows would be enough to decide, if the ratio stays as it is."""
+def times_enough(run: Run, notion: Mapping[str, Any]) -> float | None:
+    """Return how many times as many rows would decide a notion, if its ratio stays as it is."""
     ratio, low, high, asked = notion["ratio"], notion["low"], notion["high"], run.asked.ratio
     if not ratio or not low:
-        return f"Collect more rows: too few positive decisions to judge {where}."
+        return None
     times = math.inf
     if ratio > (rule := min(asked, RULE)):  # until it is surely no lower than the rule
         times = (math.log(ratio / low) / math.log(ratio / rule)) ** 2
     if ratio < asked:  # until it is surely below what was asked for
         times = min(times, (math.log(high / ratio) / math.log(asked / ratio)) ** 2)
-    many = f"about {max(times, 1.2):.2g} times as many rows" if times < 20 else "far more rows"
-    return f"Collect more rows: if it stays as it is, {many} would be enough to decide {where}."
+    return times
 
 
-def _excluded(run: Run) -> list[str]:
-    rounds = {
+def rounds_of_exclusion(run: Run) -> int:
+    """Return in how many rounds what was asked for excluded itself."""
+    warned = {
         line["round"]
         for line in run.lines
         if any(EXCLUDED in warning for warning in line.get("warnings") or [])
     }
-    if not rounds:
-        return []
-    attribute = next(iter(run.verdict["attributes"]))
-    counts = mean_counts(run.lines, attribute)
-    rates = [
-        f"{group} {percent(own.y1_rows / own.rows)}" for group, own in counts.items() if own.rows
-    ]
-    return [
-        f"What was asked for excludes itself here: base rates differ ({listed(rates)}), so no rule "
-        f"that looks at the row has all of it. In {len(rounds)} rounds the first notion was kept. "
-        "Ask for one notion alone: --set constraints=eo"
-    ]
+    return len(warned)
 
 
-def _one_sided(run: Run) -> list[str]:
-    attribute = next(iter(run.verdict["attributes"]), None)
-    if attribute is None:
-        return []
+def base_rates(run: Run) -> list[str]:
+    """Return each group's share of positive labels, by the first attribute."""
+    counts = mean_counts(run.lines, next(iter(run.verdict["attributes"])))
+    return [f"{group} {percent(c.y1_rows / c.rows)}" for group, c in counts.items() if c.rows]
+
+
+class Alike(NamedTuple):
+    """Decisions that are nearly all alike: their rounds, the shares positive of them and labels."""
+
+    rounds: Sequence[int]  # the first and the last; none: all of them
+    decided: float
+    labels: float
+
+
+def all_alike(run: Run) -> Alike | None:
+    """Return the decisions where nearly all are alike, over the whole run or at its end."""
+    attribute = next(iter(run.verdict["attributes"]), "")  # without one, no row is counted
     last = windows_of(run.lines)[-1]
-    of_last = f"In rounds {last[0]['round']} to {last[-1]['round']} it"
-    for who, lines in (("It", run.lines), (of_last, last)):
-        total: Counts = summed(mean_counts(lines, attribute).values())
-        rate = total.predicted_positive / max(total.rows, 1)
-        if total.rows and not ONE_SIDED < rate < 1 - ONE_SIDED:
-            return [_all_alike(run, who, rate, total)]
-    return []
-
-
-def _all_alike(run: Run, who: str, rate: float, total: Counts) -> str:
-    said = (
-        f"{who} says {'yes' if rate > 0.5 else 'no'} to nearly everyone ({percent(rate)} "
-        "positive), so its ratios say little: "
-    )
-    if run.config.get("decision") != "balanced":
-        return f"{said}--decision balanced puts the threshold at the base rate."
-    labels = percent(total.y1_rows / max(total.rows, 1))
-    return (
-        f"{said}its threshold is the base rate, and {labels} of these labels are positive; "
-        "--decision with a number, such as 0.5, keeps it in one place."
-    )
+    for rounds, lines in ((), run.lines), ((last[0]["round"], last[-1]["round"]), last):
+        total = summed(mean_counts(lines, attribute).values())
+        decided = total.predicted_positive / max(total.rows, 1)
+        if total.rows and not ONE_SIDED < decided < 1 - ONE_SIDED:
+            return Alike(rounds, decided, total.y1_rows / total.rows)
+    return None

@@ -1,13 +1,12 @@
 """The learner's state by round, and the styles that all charts share."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
-from fairsaoml.report.chart import Chart, Curve, Panel, middles
-from fairsaoml.report.markup import Markup, element, join, number
-from fairsaoml.report.reading import Line, Run, binned, series
-from fairsaoml.report.svg import Frame, Values, band, extent, hline, line, text, tick_words, ticks
+from fairsaoml.report.chart import Bars, Chart, Curve, Layer, Panel, binned, middles, series
+from fairsaoml.report.reading import Line, Run
+from fairsaoml.report.svg import extent, tick_words, ticks
 from fairsaoml.report.words import count
 
 __all__ = ["STYLES", "Reach", "inside", "part", "style"]
@@ -18,8 +17,6 @@ RAMP = 8  # steps from the shortest interval's colour to the longest's
 
 TALL, MIDDLE, LOW = 170.0, 130.0, 84.0  # heights of panels, by how much there is to see
 WAKE_ROW = 13.0  # the height of a level in the strip of awake levels
-LABEL_ROOM = 9.0  # to either side of a label inside an area
-SMALLEST_LABEL = 13.0  # an area thinner than this is not labelled inside
 HEADROOM = 0.06  # of the values' reach, kept free above and below them
 
 
@@ -66,8 +63,8 @@ def inside(run: Run, reach: Reach) -> Chart:
                     height=LOW,
                     y_range=shared,
                     y_ticks=tick_words(ticks(*shared, 3)),
-                    marks=partial(_over_zero, curves, bins),
                     curves=curves,
+                    levels=[(0.0, "zero", *run.span)],
                 )
             )
     return Chart(
@@ -125,78 +122,38 @@ def _weights(run: Run, lengths: Sequence[int], bins: Sequence[Sequence[int]]) ->
         places = [places[0] - 0.5, places[0] + 0.5]
         edges = [edge * 2 for edge in edges]
 
-    def marks(frame: Frame) -> Markup:
-        areas, names = [], []
-        for level, curve in enumerate(curves):
-            below, above = edges[level], edges[level + 1]
-            areas.append(band(frame, places, below, above, f"area {curve.style}"))
-            beside = round(LABEL_ROOM * len(places) / frame.width)
-            place, thickness = _thickest(below, above, beside)
-            if thickness * frame.height > SMALLEST_LABEL:
-                x = frame.x(places[place])
-                y = frame.y(((below[place] or 0.0) + (above[place] or 0.0)) / 2) + 4
-                class_ = f"inside {curve.style}"
-                names.append(text(x, y, str(lengths[level]), class_, "middle"))
-        return join(*areas, *names)
-
     return Panel(
         title="Weight of each expert",
         note="by the length of its intervals, in rounds",
         height=MIDDLE,
         y_range=(0, 1),
         y_ticks=[(0, "0"), (0.5, "0.5"), (1, "1")],
-        marks=marks,
         curves=curves,
+        layers=[
+            Layer(str(length), curve.style, places, below, above)
+            for length, curve, (below, above) in zip(lengths, curves, pairwise(edges), strict=True)
+        ],
     )
-
-
-def _thickest(below: Values, above: Values, beside: int) -> tuple[int, float]:
-    """Where a layer has most room for a label: the place, and the least thickness around it."""
-    thick = [
-        0.0 if low is None or high is None else high - low
-        for low, high in zip(below, above, strict=True)
-    ]
-    room = [
-        min(thick[i - beside : i + beside + 1]) if beside <= i < len(thick) - beside else 0.0
-        for i in range(len(thick))
-    ]
-    place = max(range(len(room)), key=lambda i: room[i])
-    return place, room[place]
 
 
 def _waking(run: Run, lengths: Sequence[int]) -> Panel:
     levels = len(lengths)
-    wakes = [
-        sorted({line["round"] for line in run.lines if level in (line.get("awake") or [])})
-        for level in range(levels)
-    ]
-
-    def marks(frame: Frame) -> Markup:
-        gap = min(0.15, 1.0 / (frame.x(2) - frame.x(1)))  # rounds; a pixel at most
-
-        def bars(level: int, ends: Sequence[int], class_: str) -> Markup:
-            y = number(frame.y(levels - level - 0.5))
-            path = [
-                f"M{number(frame.x(a - 0.5))} {y}H{number(frame.x(b - 0.5 - gap))}"
-                for a, b in zip(wakes[level], ends, strict=True)
-            ]
-            return element("path", d="".join(path), class_=class_)
-
-        drawn = []
-        for level, rounds in enumerate(wakes):
-            if rounds:
-                until = [*rounds[1:], run.rounds[-1] + 1]
-                drawn.append(bars(level, until, f"interval {shade(level, levels)}"))
-                drawn.append(bars(level, [round + 1 for round in rounds], "wake"))
-        return join(*drawn)
-
+    bars = []
+    for level in range(levels):
+        wakes = {line["round"] for line in run.lines if level in (line.get("awake") or [])}
+        rounds, row = sorted(wakes), levels - level - 0.5
+        until = [*rounds[1:], run.rounds[-1] + 1]
+        if rounds:
+            style = f"interval {shade(level, levels)}"
+            bars.append(Bars(style, row, list(zip(rounds, until, strict=True))))
+            bars.append(Bars("wake", row, [(round, round + 1) for round in rounds]))
     return Panel(
         title="Awake levels",
         note="a mark where an interval begins",
         height=WAKE_ROW * levels,
         y_range=(0, levels),
         y_ticks=[(levels - level - 0.5, str(length)) for level, length in enumerate(lengths)],
-        marks=marks,
+        bars=bars,
     )
 
 
@@ -206,11 +163,6 @@ def _curves(run: Run, key: str, bins: Sequence[Sequence[int]]) -> list[Curve]:
     unnamed = [f"constraint {i + 1}" for i in range(len(run.constraints), number)]
     names = [*map(str, run.constraints), *unnamed][:number]
     return [Curve(name, part(i), series(run, _entry(key, i), bins)) for i, name in enumerate(names)]
-
-
-def _over_zero(curves: Sequence[Curve], bins: Sequence[Sequence[int]], frame: Frame) -> Markup:
-    lines = [line(frame, middles(bins), c.values.mean, c.style) for c in curves]
-    return join(hline(frame, 0, "zero"), *lines)
 
 
 def _entries_in(run: Run, key: str) -> int:

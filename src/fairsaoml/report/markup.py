@@ -1,49 +1,20 @@
-"""Elements of a page: plain text is escaped; only what was built here is markup."""
+"""Pages and pictures from templates, which stand alone: nothing is loaded from outside."""
 
 import re
-from html import escape
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
-__all__ = ["Markup", "element", "join", "number"]
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-Attribute = str | float | int | None
+from fairsaoml.core.errors import RunError
+from fairsaoml.files import write_text
 
+__all__ = ["Markup", "asset", "check_picture", "number", "render", "write_page"]
 
-class Markup(str):
-    """Text that is already markup. Any other string is escaped when it enters an element."""
-
-    __slots__ = ()
-
-
-def element(name: str, /, *children: str, **attributes: Attribute) -> Markup:
-    """Return an element with its attributes and children.
-
-    A trailing underscore is dropped and the others become hyphens, as in `class_` and
-    `stroke_width`; an attribute that is None is left out.
-
-    >>> element("p", "a < b", class_="note", id=None)
-    '<p class="note">a &lt; b</p>'
-    >>> element("p", element("b", "bold"), " & plain")
-    '<p><b>bold</b> &amp; plain</p>'
-    >>> element("line", x1=0, x2=1.5, stroke_width=2)
-    '<line x1="0" x2="1.5" stroke-width="2"/>'
-    """
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_safe(_value(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    if not children:
-        return Markup(f"<{name}{written}/>" if name in EMPTY else f"<{name}{written}></{name}>")
-    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
-
-
-def join(*parts: str) -> Markup:
-    """Return parts side by side, plain text escaped.
-
-    >>> join("1 < 2", Markup("<br/>"))
-    '1 &lt; 2<br/>'
-    """
-    return Markup("".join(part if isinstance(part, Markup) else _safe(part) for part in parts))
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that no XML may hold
 
 
 def number(value: float) -> str:
@@ -56,20 +27,37 @@ def number(value: float) -> str:
     return "0" if written == "-0" else written
 
 
-def _safe(words: str) -> str:
-    r"""Escaped, and without the control characters that no XML may hold.
-
-    >>> _safe('<b> & "x"' + chr(0))
-    '&lt;b&gt; &amp; &quot;x&quot;�'
-    """
-    return escape(CONTROL.sub("\ufffd", words))
+def asset(name: str) -> Markup:
+    """Return a style sheet or a script that is written into pages."""
+    return Markup((files("fairsaoml.report") / "assets" / name).read_text(encoding="utf-8"))
 
 
-def _value(value: str | float | int) -> str:
-    return value if isinstance(value, str) else number(value)
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("fairsaoml.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {"n": number, "zip": zip}
+    return templates
 
 
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+def render(template: str, **values: Any) -> Markup:
+    """Return a page or a picture from a template; text that is no `Markup` is escaped."""
+    return Markup(_templates().get_template(template).render(asset=asset, **values))
 
-# Elements without an end tag, in HTML and in SVG.
-EMPTY = {"br", "col", "hr", "img", "input", "meta"} | {"circle", "line", "path", "rect", "use"}
+
+def check_picture(out: Path) -> None:
+    """Raise RunError if the name is not an SVG file's, before anything is computed for it."""
+    if out.suffix != ".svg":
+        raise RunError(f"expected a picture's name ending in .svg, got {out}; rename it")
+
+
+def write_page(out: Path, content: str) -> Path:
+    """Write a page or a picture, creating its folder; return the file."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, CONTROL.sub("\ufffd", content) + "\n")
+    return out

@@ -4,27 +4,27 @@ There are as many rounds to a point as it takes to say something.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 from fairsaoml.evaluate.metrics import RATES, Counts
 from fairsaoml.evaluate.rule import RULE
 from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
-from fairsaoml.report.chart import Chart, Curve, Panel, middles
-from fairsaoml.report.figures import LOW, TALL, style
-from fairsaoml.report.markup import Markup, element, join
-from fairsaoml.report.reading import (
+from fairsaoml.report.chart import (
     MOST_POINTS,
-    Run,
+    Chart,
+    Curve,
+    Panel,
     Series,
-    attributes_of,
-    best_of,
     binned_lines,
+    middles,
     over_seeds,
     series,
 )
-from fairsaoml.report.svg import Frame, band, extent, hline, line, tick_words, ticks
+from fairsaoml.report.figures import LOW, TALL, style
+from fairsaoml.report.reading import Run, attributes_of, best_of
+from fairsaoml.report.svg import extent, tick_words, ticks
 from fairsaoml.report.words import notion_title, sentence
 
 __all__ = ["progress"]
@@ -48,28 +48,21 @@ def progress(runs: Sequence[Run]) -> Chart:
         notes: Sequence[str],
         height: float,
         curves: Sequence[Curve],
-        more: Callable[[Frame], Markup],
+        levels: Sequence[tuple[float, str, float, float]],
         least: Sequence[float],
     ) -> Panel:
         values = [value for c in curves for band in c.values for value in band]
         low, high = _tenths(extent([*values, *least]) or (0.5, 1.0))
         begins = [f"the axis begins at {low:.1f}"] if low > 0 else []
-
-        def marks(frame: Frame) -> Markup:
-            bands = [
-                band(frame, xs, c.values.low, c.values.high, f"band {c.style}") for c in curves
-            ]
-            lines = [line(frame, xs, c.values.mean, c.style) for c in curves]
-            return join(more(frame), *bands, *lines)
-
         return Panel(
             title=title,
             note="; ".join([*notes, *begins]),
             height=height,
             y_range=(low, high),
             y_ticks=tick_words(ticks(low, high, 4)),
-            marks=marks,
             curves=curves,
+            levels=levels,
+            bands=True,
         )
 
     def ratio_panel(attribute: str, notion: str) -> Panel:
@@ -84,7 +77,7 @@ def progress(runs: Sequence[Run]) -> Chart:
                 Curve(run.name, style(i), _ratios(run, attribute, notion, bins, intervals=alone))
                 for i, run in enumerate(runs)
             ],
-            lambda frame: join(*(hline(frame, value, "rule") for value in lines)),
+            [(value, "rule", *longest.span) for value in lines],
             [*lines, 1.0],
         )
 
@@ -100,23 +93,15 @@ def progress(runs: Sequence[Run]) -> Chart:
             curves.append(Curve("without fairness", "part-4", plain))
             remarks.append("grey: the same learner without fairness")
         bests = [
-            (domain, best[domain.name][key], class_)
+            (best[domain.name][key], class_, domain.first - 0.5, domain.last + 0.5)
             for domain in longest.domains
             for key, class_ in BESTS.items()
             if measure == "accuracy" and key in best.get(domain.name, {})
         ]
         if bests:
             remarks.append("dashed: the best of any rule, dotted: of a fair rule")
-
-        def best_lines(frame: Frame) -> Markup:
-            lines = []
-            for domain, value, class_ in bests:
-                x1, x2, y = frame.x(domain.first - 0.5), frame.x(domain.last + 0.5), frame.y(value)
-                lines.append(element("line", x1=x1, x2=x2, y1=y, y2=y, class_=class_))
-            return join(*lines)
-
         title = sentence(measure.replace("_", " "))
-        return panel(title, remarks, TALL, curves, best_lines, [value for _, value, _ in bests])
+        return panel(title, remarks, TALL, curves, bests, [value for value, *_ in bests])
 
     notions = dict.fromkeys(key for run in runs for key in (*run.asked.judged, "dp", "eo"))
     names = ", ".join(run.name for run in runs)

@@ -1,35 +1,24 @@
 """A run's folder, read back: all that a report shows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import left_out_words
-from fairsaoml.evaluate.verdict import Asked, judge
+from fairsaoml.evaluate.verdict import Asked, first_judged, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
 from fairsaoml.runs.journal import read_rounds, require_intact
 
-__all__ = [
-    "Block",
-    "Domain",
-    "Figures",
-    "Run",
-    "Series",
-    "binned",
-    "read_run",
-    "read_runs",
-    "series",
-]
+__all__ = ["Block", "Domain", "Run", "read_run", "read_runs"]
 
-MOST_POINTS = 400  # more than that is finer than the charts' pixels: rounds are averaged in bins
-
+# Means over rounds and their spread over seeds, means of windows, figures of pooled counts.
+FIGURES = ("mean", "spread", "windows", "pooled")
 UNNAMED = "the stream"  # the domain of a stream without domains
 
 Line = Mapping[str, Any]  # one line of rounds.jsonl
-Pick = Callable[[Line], float | None]
 
 
 class Domain(NamedTuple):
@@ -40,15 +29,6 @@ class Domain(NamedTuple):
     last: int
 
 
-class Figures(NamedTuple):
-    """Means over rounds and their spread over seeds, means of windows, figures of pooled counts."""
-
-    mean: Mapping[str, float | None]
-    spread: Mapping[str, float | None]
-    windows: Mapping[str, float | None]
-    pooled: Mapping[str, Any]
-
-
 class Block(NamedTuple):
     """A stretch of rounds in figures: all rounds, a domain, or a domain's end."""
 
@@ -56,21 +36,10 @@ class Block(NamedTuple):
     domain: str | None  # None: all rounds
     first: int
     last: int
-    figures: Figures
-    adapted: Figures | None  # after a few labels of the round
+    figures: Mapping[str, Mapping[str, Any]]  # by name of FIGURES
+    adapted: Mapping[str, Mapping[str, Any]] | None  # after a few labels of the round
     end: bool = False  # whether these are a domain's last rounds, not all of them
     best: Mapping[str, float] = {}  # possible there, where it is known
-
-
-class Series(NamedTuple):
-    """A figure by round: its mean over the seeds, and its lowest and highest seed.
-
-    None where no seed has a value: a gap in the line.
-    """
-
-    mean: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +90,21 @@ class Run:
         """The first and the last time of each round, where the stream has times."""
         return {line["round"]: tuple(line["period"]) for line in self.lines if line.get("period")}
 
+    @property
+    def rows_a_seed(self) -> int:
+        """How many rows each seed has seen."""
+        return round(sum(line.get("rows") or 0 for line in self.lines) / len(self.seeds))
+
+    @property
+    def first_judged(self) -> int:
+        """The first round that a verdict can rest on."""
+        return first_judged(self.rounds[-1])
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The ends of an axis of rounds: half a round beyond the first and the last."""
+        return (self.domains[0].first - 0.5, self.domains[-1].last + 0.5)
+
     def when(self, round: int) -> str:
         """A round in words, with its date where there is one."""
         period = self.periods.get(round)
@@ -146,6 +130,11 @@ class Run:
     def sealed(self) -> bool:
         """Whether the learner's state is not recorded, as for other libraries' models."""
         return all(line.get("loss") is None for line in self.lines)
+
+    @property
+    def has_adapted(self) -> bool:
+        """Whether there are figures after a few labels of each round."""
+        return any(block.adapted for block in self.blocks)
 
     @property
     def best(self) -> dict[str, Mapping[str, float]]:
@@ -250,49 +239,6 @@ def attributes_of(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(name for run in runs for name in run.verdict["attributes"]))
 
 
-def binned(rounds: Sequence[int], most: int = MOST_POINTS) -> list[list[int]]:
-    """Return consecutive rounds in equal bins, at most `most` of them; bins of one if they fit.
-
-    >>> binned([1, 2, 3]), binned([1, 2, 3, 4, 5], most=3)
-    ([[1], [2], [3]], [[1, 2], [3, 4], [5]])
-    """
-    width = -(-len(rounds) // most)
-    return [list(rounds[i : i + width]) for i in range(0, len(rounds), width)]
-
-
-def series(run: Run, pick: Pick, bins: Sequence[Sequence[int]]) -> Series:
-    """Return a figure by bin of rounds: each seed's mean over the bin, then over the seeds.
-
-    Nulls are skipped; a bin in which every seed is null is a gap.
-    """
-
-    def mean(lines: Sequence[Line]) -> float | None:
-        values = [value for line in lines if (value := pick(line)) is not None]
-        return sum(values) / len(values) if values else None
-
-    return over_seeds([[mean(lines) for lines in seeds] for seeds in binned_lines(run, bins)])
-
-
-def binned_lines(run: Run, bins: Sequence[Sequence[int]]) -> list[list[list[Line]]]:
-    """Return the lines of each bin of rounds, those of each seed together."""
-    place = {round: i for i, rounds in enumerate(bins) for round in rounds}
-    lines: list[dict[int, list[Line]]] = [{} for _ in bins]
-    for line in run.lines:
-        if line["round"] in place:
-            lines[place[line["round"]]].setdefault(line["seed"], []).append(line)
-    return [list(by_seed.values()) for by_seed in lines]
-
-
-def over_seeds(values: Sequence[Sequence[float | None]]) -> Series:
-    """Return the mean, the lowest and the highest of the seeds that have a value, by position."""
-    known = [[value for value in seeds if value is not None] for seeds in values]
-    return Series(
-        mean=[sum(seeds) / len(seeds) if seeds else None for seeds in known],
-        low=[min(seeds, default=None) for seeds in known],
-        high=[max(seeds, default=None) for seeds in known],
-    )
-
-
 def unused(name: str, taken: set[str]) -> str:
     """Return the name, with a number if it is taken.
 
@@ -306,8 +252,8 @@ def unused(name: str, taken: set[str]) -> str:
 def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block]:
     """All rounds, then each domain as a whole and its end, in the order of the stream."""
 
-    def figures(entry: Mapping[str, Any]) -> Figures:
-        return Figures(*(entry.get(key) or {} for key in Figures._fields))
+    def figures(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        return {key: entry.get(key) or {} for key in FIGURES}
 
     def block(
         title: str, entry: Mapping[str, Any], domain: str | None = None, **more: Any

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.report.figures import part, style
-from fairsaoml.report.markup import Markup, join
-from fairsaoml.report.page import asset, check_picture, write_page
-from fairsaoml.report.svg import Frame, Values, drawing, end_names, line, text, x_axis, y_axis
+from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
+from fairsaoml.report.svg import EndName, Frame, Values, end_names
 
 __all__ = ["regret_picture", "write_regret_picture"]
 
@@ -27,10 +26,23 @@ class _Curve(NamedTuple):
     values: Values  # by window; None where there is nothing above zero to show
 
 
+class _Panel(NamedTuple):
+    """A panel as the template draws it."""
+
+    title: str
+    left: float  # of its axis, too
+    frame: Frame
+    sizes: Sequence[tuple[float, str]]  # on the axis of values
+    windows: Sequence[tuple[float, str]]  # on the axis of windows
+    places: Sequence[float]  # of the windows
+    lines: Sequence[tuple[Values, str]]  # and their classes
+    names: Sequence[EndName]
+
+
 def write_regret_picture(measured: Mapping[str, Any], out: Path) -> Path:
     """Write what `fairsaoml regret` measured as one self-contained SVG file; return the file."""
     check_picture(out)
-    return write_page(out, regret_picture(measured, alone=asset("chart.css")) + "\n")
+    return write_page(out, regret_picture(measured, alone=asset("chart.css")))
 
 
 def regret_picture(measured: Mapping[str, Any], alone: str | None = None) -> Markup:
@@ -67,10 +79,14 @@ def regret_picture(measured: Mapping[str, Any], alone: str | None = None) -> Mar
         "logarithmic; values at or below zero are left out. Dotted: the growth proven for "
         "FairSAOML, through the first value shown."
     )
-    drawn = [_panel(name, xs, curves, at * step) for at, (name, curves) in enumerate(panels)]
-    width = max(len(panels), 1) * step
-    return drawing(
-        width, TOP + HEIGHT + BOTTOM, title, description, *drawn, class_="chart", alone=alone
+    return render(
+        "regret.svg",
+        width=max(len(panels), 1) * step,
+        height=TOP + HEIGHT + BOTTOM,
+        title=title,
+        description=description,
+        alone=alone,
+        panels=[_panel(name, xs, curves, at * step) for at, (name, curves) in enumerate(panels)],
     )
 
 
@@ -90,33 +106,35 @@ def _bound(
     return []
 
 
-def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float) -> Markup:
+def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float) -> _Panel:
     known = [value for curve in curves for value in curve.values if value is not None]
     high = math.log10(max(known, default=1.0))
     low = max(math.log10(min(known, default=0.1)), high - DECADES)
     low, high = math.floor(low * 4) / 4, math.ceil(high * 4 + 0.1) / 4
     ends = (math.log10(xs[0]), math.log10(max(xs[-1], xs[0] + 1)))
     frame = Frame(left + LEFT, TOP, WIDTH, HEIGHT, ends, (low, high))
-    parts = [text(left, TOP - 14, title, "title")]
-    sizes = [(math.log10(value), f"{value:g}") for value in _round_numbers(low, high)]
-    windows = [(math.log10(value), str(value)) for value in _axis(xs)]
-    parts += [y_axis(frame, sizes, "grid"), x_axis(frame, windows, "window, rounds")]
-    if not known:
-        middle = (frame.left + frame.right) / 2
-        parts.append(text(middle, TOP + HEIGHT / 2, "nothing above zero", "note", "middle"))
     logs = [math.log10(x) for x in xs]
-    named = []
+    lines, names = [], []
     for curve in curves:
         heights = [
             None if v is None or math.log10(v) < low else math.log10(v) for v in curve.values
         ]
-        parts.append(line(frame, logs, heights, curve.class_ or "bound"))
+        lines.append((heights, curve.class_ or "bound"))
         shown = [(x, height) for x, height in zip(logs, heights, strict=True) if height is not None]
         if shown:
             class_ = f"name {curve.class_}" if curve.class_ else "note"
             last_x, last_y = shown[-1]
-            named.append((curve.name, class_, frame.x(last_x), frame.y(last_y)))
-    return join(*parts, end_names(frame, named))
+            names.append((curve.name, class_, frame.x(last_x), frame.y(last_y)))
+    return _Panel(
+        title=title,
+        left=left,
+        frame=frame,
+        sizes=[(math.log10(value), f"{value:g}") for value in _round_numbers(low, high)],
+        windows=[(math.log10(value), str(value)) for value in _axis(xs)],
+        places=logs,
+        lines=lines,
+        names=end_names(frame, names),
+    )
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

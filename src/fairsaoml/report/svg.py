@@ -1,36 +1,30 @@
-"""The elements that every chart is made of. Colours are in `assets/chart.css`."""
+"""Where things lie in a chart: frames, lines and bands, ticks, names."""
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
 
-from fairsaoml.report.markup import Markup, element, join, number
+from fairsaoml.report.markup import number
 
 __all__ = [
     "BOLD",
     "LETTER",
+    "EndName",
     "Frame",
     "Values",
-    "band",
-    "drawing",
     "end_names",
     "extent",
-    "gaps",
-    "hline",
-    "line",
     "shorten",
     "spread_out",
-    "text",
+    "stretches",
     "tick_words",
     "ticks",
-    "x_axis",
-    "y_axis",
 ]
 
 Values = Sequence[float | None]
+EndName = tuple[str, str, float, float]  # a curve's name, its class, and where its line ends
 
-MARGIN = 20.0  # around a picture that stands alone
 LETTER = 6.7  # the width of a letter of chart text, generously
 BOLD = 1.1  # and how much wider a bold one is
 NAME_HEIGHT = 15.0  # from one curve's name to the next
@@ -43,8 +37,8 @@ class Frame(NamedTuple):
     top: float
     width: float
     height: float
-    x_range: tuple[float, float]
-    y_range: tuple[float, float]
+    x_range: tuple[float, float] = (0, 1)
+    y_range: tuple[float, float] = (0, 1)
 
     @property
     def right(self) -> float:
@@ -62,116 +56,37 @@ class Frame(NamedTuple):
         low, high = self.y_range
         return self.bottom - self.height * (value - low) / (high - low)
 
+    def path(self, points: Iterable[tuple[float, float]]) -> str:
+        """A line through points, as SVG writes it."""
+        return "M" + "L".join(f"{number(self.x(x))} {number(self.y(y))}" for x, y in points)
 
-def drawing(
-    width: float,
-    height: float,
-    title: str,
-    description: str,
-    *parts: str,
-    alone: str | None = None,
-    **attributes: str,
-) -> Markup:
-    """Return an SVG picture.
+    def line(self, xs: Sequence[float], ys: Values) -> str:
+        """A line that breaks where a value is missing."""
+        return "".join(self.path(points) for points in stretches(xs, ys) if len(points) > 1)
 
-    Args:
-        width, height: of the drawing.
-        title, description: read out where the picture cannot be seen.
-        parts: its elements.
-        alone: the style sheet of a picture outside a page; it gets a background and a margin.
-        attributes: of the SVG element.
+    def dots(self, xs: Sequence[float], ys: Values) -> list[tuple[float, float]]:
+        """Where the single values between gaps lie, of which there is no line."""
+        alone = [points[0] for points in stretches(xs, ys) if len(points) == 1]
+        return [(self.x(x), self.y(y)) for x, y in alone]
+
+    def area(self, xs: Sequence[float], low: Values, high: Values) -> str:
+        """The area between two lines, with the same gaps; nothing for a single point."""
+        outlines = [
+            [*((x, top) for x, _, top in points), *((x, low) for x, low, _ in reversed(points))]
+            for points in stretches(xs, low, high)
+            if len(points) > 1
+        ]
+        return "".join(self.path(corners) + "Z" for corners in outlines)
+
+
+def stretches(xs: Sequence[float], *values: Values) -> list[list[tuple[Any, ...]]]:
+    """Return the points between gaps: where every one of the values is known.
+
+    >>> stretches([1, 2, 3, 4], [0.5, 0.6, None, 0.8])
+    [[(1, 0.5), (2, 0.6)], [(4, 0.8)]]
     """
-    edge = MARGIN if alone else 0.0
-    corner, outer, across = number(-edge), width + 2 * edge, height + 2 * edge
-    ground = [
-        element("style", Markup(alone)),
-        element("rect", x=corner, y=corner, width=outer, height=across, rx=8, class_="ground"),
-    ]
-    return element(
-        "svg",
-        element("title", title),
-        element("desc", description),
-        *(ground if alone else []),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"{corner} {corner} {number(outer)} {number(across)}",
-        width=outer if alone else None,
-        height=across if alone else None,
-        role="img",
-        **attributes,
-    )
-
-
-def text(x: float, y: float, words: str, class_: str = "tick", anchor: str | None = None) -> Markup:
-    """Return text at a point."""
-    return element("text", words, x=x, y=y, class_=class_, text_anchor=anchor)
-
-
-def hline(frame: Frame, value: float, class_: str) -> Markup:
-    """Return a horizontal line through a frame at a value."""
-    y = frame.y(value)
-    return element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_=class_)
-
-
-def y_axis(frame: Frame, places: Sequence[tuple[float, str]], grid: str | None = None) -> Markup:
-    """Return numbers on the left of a frame, each with a line of a class where one is given."""
-    parts = []
-    for value, words in places:
-        parts += [hline(frame, value, grid)] if grid else []
-        parts.append(text(frame.left - 8, frame.y(value) + 4, words, anchor="end"))
-    return join(*parts)
-
-
-def x_axis(
-    frame: Frame, places: Sequence[tuple[float, str]], title: str, below: float = 32
-) -> Markup:
-    """Return numbers under a frame, and what they are so far `below` it."""
-    marks = [
-        text(frame.x(value), frame.bottom + 16, words, anchor="middle") for value, words in places
-    ]
-    middle = (frame.left + frame.right) / 2
-    return join(*marks, text(middle, frame.bottom + below, title, "note", "middle"))
-
-
-def line(frame: Frame, xs: Sequence[float], ys: Values, class_: str) -> Markup:
-    """Return a line that breaks where a value is missing; a single value between gaps is a dot."""
-    path, dots = [], []
-    for stretch in gaps(ys):
-        points = [(number(frame.x(xs[i])), number(frame.y(_known(ys[i])))) for i in stretch]
-        if len(points) == 1:
-            (x, y) = points[0]
-            dots.append(element("circle", cx=x, cy=y, r=2.2, class_=f"dot {class_}"))
-        else:
-            path.append("M" + "L".join(f"{x} {y}" for x, y in points))
-    drawn = [element("path", d="".join(path), class_=f"line {class_}")] if path else []
-    return join(*drawn, *dots)
-
-
-def band(frame: Frame, xs: Sequence[float], low: Values, high: Values, class_: str) -> Markup:
-    """Return the area between two lines, with the same gaps; nothing for a single point."""
-    outlines = []
-    for stretch in gaps([None if a is None else b for a, b in zip(low, high, strict=True)]):
-        there = [(xs[i], _known(high[i])) for i in stretch]
-        back = [(xs[i], _known(low[i])) for i in reversed(stretch)]
-        if len(stretch) > 1:
-            corners = [f"{number(frame.x(x))} {number(frame.y(y))}" for x, y in there + back]
-            outlines.append("M" + "L".join(corners) + "Z")
-    return element("path", d="".join(outlines), class_=class_) if outlines else Markup()
-
-
-def gaps(values: Values) -> list[list[int]]:
-    """Return the stretches of positions that hold a value.
-
-    >>> gaps([1.0, 2.0, None, 3.0])
-    [[0, 1], [3]]
-    """
-    stretches: list[list[int]] = [[]]
-    for i, value in enumerate(values):
-        if value is not None:
-            stretches[-1].append(i)
-        elif stretches[-1]:
-            stretches.append([])
-    return [stretch for stretch in stretches if stretch]
+    points = groupby(zip(xs, *values, strict=True), key=lambda point: None not in point)
+    return [list(stretch) for known, stretch in points if known]
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:
@@ -219,16 +134,10 @@ def spread_out(places: Sequence[float], apart: float, low: float, high: float) -
     return moved
 
 
-def end_names(frame: Frame, ends: Sequence[tuple[str, str, float, float]]) -> Markup:
-    """Return names beside the right ends of curves, moved apart where they would overlap.
-
-    Args:
-        frame: that the curves are in.
-        ends: name, CSS class, x and y of each.
-    """
+def end_names(frame: Frame, ends: Sequence[EndName]) -> list[EndName]:
+    """Return names at the right ends of curves, moved apart where they would overlap."""
     heights = spread_out([y for *_, y in ends], NAME_HEIGHT, frame.top + 4, frame.bottom)
-    pairs = zip(ends, heights, strict=True)
-    return join(*(text(x + 8, y + 4, name, class_) for (name, class_, x, _), y in pairs))
+    return [(*end[:3], y) for end, y in zip(ends, heights, strict=True)]
 
 
 def shorten(words: str, width: float) -> str:
@@ -250,8 +159,3 @@ def extent(values: Iterable[float | None]) -> tuple[float, float] | None:
     """Return the smallest and largest known value; None if there is none."""
     known = [value for value in values if value is not None]
     return (min(known), max(known)) if known else None
-
-
-def _known(value: float | None) -> float:
-    assert value is not None  # `gaps` hands out only places that hold a value
-    return value

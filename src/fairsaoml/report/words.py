@@ -1,35 +1,30 @@
-"""The page in sentences: the verdict, who is worse off, what fairness cost."""
+"""The words of a page: the verdict, and what its sentences (`assets/words.html`) are made of."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from fairsaoml.evaluate.rule import ratio_words
-from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS, first_judged
-from fairsaoml.report.markup import Markup, element, join
+from fairsaoml.evaluate.verdict import NOTIONS
 from fairsaoml.report.reading import Run
 
 __all__ = [
-    "ANSWER_STYLES",
-    "answer_mark",
+    "among",
     "count",
+    "furthest",
     "headline",
     "interval_words",
-    "lead",
     "listed",
+    "longest_of",
     "notion_title",
     "percent",
     "plain",
+    "rates_of",
     "sentence",
     "stream_title",
-    "who",
+    "stream_titles",
+    "too_small",
 ]
-
-# Their class in page.css and their mark: colour is never the only cue.
-ANSWER_STYLES = {"fair": ("good", "✓"), "not fair": ("bad", "✗"), "too few": ("unknown", "?")}
-
-
-STEADY = 1.05  # a ratio of sums that is this much higher hides gaps in opposite directions
 
 
 def headline(runs: Sequence[Run]) -> str:
@@ -51,84 +46,33 @@ def headline(runs: Sequence[Run]) -> str:
     return "; ".join(said)
 
 
-def lead(runs: Sequence[Run]) -> str:
-    """Return what was run, how much of it, and from when to when."""
-    longest = max(runs, key=lambda run: len(run.rounds))
-    rows = round(sum(line.get("rows") or 0 for line in longest.lines) / len(longest.seeds))
-    said = [count(len(longest.rounds), "round"), count(rows, "row")]
-    if len(longest.domains) > 1:
-        said.append(count(len(longest.domains), "domain"))
-    if len(longest.seeds) > 1:
-        said.append(count(len(longest.seeds), "seed"))
-    days = longest.days(longest.rounds[0], longest.rounds[-1])
-    what = runs[0].name if len(runs) == 1 else count(len(runs), "run")
-    streams = listed(list(dict.fromkeys(stream_title(run) for run in runs)))
-    more = [
-        f" {run.name} has not finished: {run.rounds[-1]}"
-        + (f" of {run.length}" if run.length else "")
-        + " rounds are in."
-        for run in runs
-        if not run.finished
+def longest_of(runs: Sequence[Run]) -> Run:
+    """Return the run with the most rounds."""
+    return max(runs, key=lambda run: len(run.rounds))
+
+
+def furthest(run: Run, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an attribute's notion that is furthest from what was asked, as its answer is."""
+    judged = [entry["notions"][key] for key in run.asked.judged]
+    same = [one for one in judged if one["answer"] == entry["answer"]]
+    return min(same, key=lambda one: 2.0 if one["ratio"] is None else one["ratio"])
+
+
+def too_small(run: Run, entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the groups that no notion could judge, each with its interval."""
+    judged = [entry["notions"][key] for key in run.asked.judged]
+    return {group: small for notion in judged for group, small in notion["left_out"].items()}
+
+
+def rates_of(notion: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+    """Return the group that is worse off and the better one: the name, how many, of how many."""
+    return [
+        (group, *notion["shares"][group]) for group in (notion["worse_off"], notion["better_off"])
     ]
-    for run in runs:
-        name = f"{run.name}: " if len(runs) > 1 and run.left_out else ""
-        more += [f" {name}{' '.join(run.left_out)}"] if run.left_out else []
-    return f"{what} on {streams}: {', '.join(said)}{days}.{''.join(more)}"
 
 
-def who(run: Run) -> list[Markup]:
-    """Return a paragraph for each attribute: who is worse off, by how much, and since when."""
-    paragraphs = []
-    for attribute, entry in run.verdict["attributes"].items():
-        # The notion that is furthest from what was asked, of those that the answer rests on.
-        judged = [entry["notions"][key] for key in run.asked.judged]
-        same = [one for one in judged if one["answer"] == entry["answer"]]
-        worst = min(same, key=lambda one: 2.0 if one["ratio"] is None else one["ratio"])
-        said = [_difference(run, worst), _history(run, worst)]
-        for group, small in {g: s for one in judged for g, s in one["left_out"].items()}.items():
-            said.append(
-                f" {sentence(group)} has too few rows to say ({small['rows']:,}): the ratio to the "
-                f"others may be anything from {small['low']:.2f} to {small['high']:.2f}; it is not "
-                "judged."
-            )
-        if entry["unknown_rows"]:
-            share = percent(entry["unknown_rows"] / max(entry["rows"], 1))
-            said.append(
-                f" {count(entry['unknown_rows'], 'row')} ({share}) have no {attribute}, or one "
-                "that the first round did not have: they are decided, and compared with nobody."
-            )
-        name = element("strong", f"By {attribute}: ")
-        paragraphs.append(element("p", name, *said))
-    return paragraphs
-
-
-def _difference(run: Run, entry: Mapping[str, Any]) -> str:
-    """The rates of the two groups that differ most, in words."""
-    if not entry["rounds"]:
-        return "the only round was decided before anything was learned, so it is not judged."
-    if entry["ratio"] is None:
-        return "no two groups have rows that can be compared."
-    worse, better = entry["worse_off"], entry["better_off"]
-    (a, n), (b, m) = entry["shares"][worse], entry["shares"][better]
-    one, other = (part / whole if whole else 0.0 for part, whole in ((a, n), (b, m)))
-    begins = {
-        "fair": f"nobody by more than {'was asked' if run.asked.notions else 'the rule allows'}.",
-        "not fair": f"{worse} is worse off.",
-        "too few": "not enough rows to tell.",
-    }[entry["answer"]]
-    said = (
-        f"{begins} Of {worse}{_among(run, entry['rate'])} {percent(one)} are {run.asked.decided} "
-        f"({a:,} of {n:,}); of {better} {percent(other)} ({b:,} of {m:,})."
-    )
-    if min(one, other) > STEADY * entry["ratio"] * max(one, other):
-        said += (
-            " These are sums: the gap went back and forth, and the ratio does not let it cancel."
-        )
-    return said
-
-
-def _among(run: Run, rate: str) -> str:
-    """The rows that a rate is taken of, by the label's own name where it has one."""
+def among(run: Run, rate: str) -> str:
+    """Return the rows that a rate is taken of, by the label's own name where it has one."""
     if rate == "selection_rate":
         return ""
     kind = "positive" if rate == "true_positive_rate" else "negative"
@@ -138,34 +82,12 @@ def _among(run: Run, rate: str) -> str:
     return f" with a {kind} label"
 
 
-def _history(run: Run, entry: Mapping[str, Any]) -> str:
-    """Which rounds are judged, and since when the answer has held."""
-    if not entry["rounds"]:
-        return ""
-    first, last = entry["rounds"]
-    said = f" Judged: rounds {first} to {last}{run.days(first, last)}."
-    start = first_judged(run.rounds[-1])
-    if entry["since"] > start and entry["answer"] != "not fair":
-        return f"{said} The rounds just before {run.when(entry['since'])} were not fair."
-    if entry["answer"] == "not fair":
-        since = run.when(entry["since"]) if entry["since"] > start else "the beginning"
-        return f"{said} It has been so since {since}."
-    return said
-
-
 def interval_words(entry: Mapping[str, Any], asked: float) -> str:
     """Return a ratio with its interval."""
     if entry["ratio"] is None:
         return "undefined"
     value = ratio_words(entry["ratio"], asked)
     return f"{value} ({entry['low']:.2f} to {entry['high']:.2f})"
-
-
-def answer_mark(answer: str) -> Markup:
-    """Return an answer with its mark and colour."""
-    class_, mark = ANSWER_STYLES[answer]
-    symbol = element("span", mark, aria_hidden="true")
-    return element("span", join(symbol, " ", sentence(ANSWERS[answer])), class_=f"answer {class_}")
 
 
 def notion_title(key: str, attribute: str) -> str:
@@ -181,6 +103,11 @@ def stream_title(run: Run) -> str:
     ('loans', 'synthetic')
     """
     return PurePath(run.stream).name.split(".")[0]
+
+
+def stream_titles(runs: Sequence[Run]) -> str:
+    """Return the titles of all streams, each once."""
+    return listed(list(dict.fromkeys(map(stream_title, runs))))
 
 
 def sentence(words: str) -> str:

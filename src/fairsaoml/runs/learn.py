@@ -45,8 +45,8 @@ from fairsaoml.runs.runner import OnRound, run_rounds, write_summary, writing
 from fairsaoml.runs.saved import OpenRun, manifest_of, name_other_versions, served_round
 from fairsaoml.runs.spec import RunSpec, stream_without_rows
 from fairsaoml.streams.stream import Stream, checked
-from fairsaoml.streams.table.clock import Clock
 from fairsaoml.streams.table.cutting import TaskRows, whole_tasks
+from fairsaoml.streams.table.dates import Clock
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.reading import join, open_source
 from fairsaoml.streams.table.stream import encoded_tasks

@@ -21,8 +21,8 @@ from fairsaoml.runs.folder import read_spec
 from fairsaoml.runs.predictions import read_parquet
 from fairsaoml.runs.spec import table_path
 from fairsaoml.streams.table.columns import array, canonical
-from fairsaoml.streams.table.digest import Fingerprint, known_beginning, unknown_from
 from fairsaoml.streams.table.reading import Source, open_source, read_table
+from fairsaoml.streams.table.survey import Fingerprint, known_beginning, unknown_from
 
 __all__ = [
     "KEPT",

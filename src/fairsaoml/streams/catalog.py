@@ -5,6 +5,7 @@ Another package adds a stream by an entry point of the group `fairsaoml.streams`
 """
 
 import inspect
+import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -37,36 +38,12 @@ class StreamEntry(NamedTuple):
     fixed: Mapping[str, Any] = {}  # the settings that the stream's name decides
 
 
-SYNTHETIC = "fairsaoml.streams.synthetic:synthetic"
-STOP_AND_FRISK = "fairsaoml.streams.datasets.stop_and_frisk:stop_and_frisk"
 TABLE = StreamEntry(
     "fairsaoml.streams.table.stream:stream_from_table", "a table of your own: CSV or Parquet"
 )
-CATALOG: dict[str, StreamEntry] = {
-    "synthetic": StreamEntry(
-        SYNTHETIC,
-        "lending-like, three domains of 30 tasks; gap and concept turn at each change",
-        {"gradual": False},
-    ),
-    "synthetic-gradual": StreamEntry(
-        SYNTHETIC, "the same, drifting instead of jumping", {"gradual": True}
-    ),
-    "movielens": StreamEntry(
-        "fairsaoml.streams.datasets.movielens:movielens",
-        "100,000 film ratings in three copies, the middle one turned; protected: gender",
-    ),
-    "stop-and-frisk:BMS": StreamEntry(
-        STOP_AND_FRISK,
-        "who is frisked in New York: Brooklyn, Manhattan, Staten Island; protected: race",
-        {"route": "BMS"},
-    ),
-    "stop-and-frisk:RQS": StreamEntry(
-        STOP_AND_FRISK, "the same: Bronx, Queens, Staten Island", {"route": "RQS"}
-    ),
-    "stop-and-frisk-arrests": StreamEntry(
-        f"{STOP_AND_FRISK}_arrests",
-        "685,724 stops of 2011, ten days a task, five boroughs; 6 % are arrested",
-    ),
+CATALOG = {
+    name: StreamEntry(**entry)
+    for name, entry in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
 }
 STREAMS = Registry("stream", "fairsaoml.streams", CATALOG)
 
@@ -133,11 +110,7 @@ def setting_names(name: str) -> list[str]:
     return list(_settings(_entry(name)))
 
 
-def open_stream(
-    name: str,
-    settings: Mapping[str, Any] | None = None,
-    **saved: Any,
-) -> Stream:
+def open_stream(name: str, settings: Mapping[str, Any] | None = None, **saved: Any) -> Stream:
     """Open a stream.
 
     Args:

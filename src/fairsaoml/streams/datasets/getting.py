@@ -7,6 +7,7 @@ their publishers.
 
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -14,28 +15,26 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.streams.datasets import movielens, stops
-from fairsaoml.streams.datasets.download import OutOfReach, Progress, download
-from fairsaoml.streams.datasets.home import KeptFiles, NotHere, data_home, keep_table
+from fairsaoml.streams.datasets import movielens
+from fairsaoml.streams.datasets import stop_and_frisk as stops
+from fairsaoml.streams.datasets.home import (
+    KeptFiles,
+    NotHere,
+    OutOfReach,
+    Progress,
+    data_home,
+    download,
+    keep_table,
+)
 from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
 
-__all__ = ["DATASETS", "DataSet", "KeptFiles", "Listener", "get_data", "list_data"]
+__all__ = ["DATASETS", "KeptFiles", "Listener", "get_data", "list_data"]
 
 GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
-GROUPLENS_PAGE = "https://grouplens.org/datasets/movielens/100k/"
-MOVIELENS_LICENCE = """\
-MovieLens 100K is by GroupLens Research, University of Minnesota. It may be used for research if you
- - do not state or imply any endorsement by the University of Minnesota or the GroupLens group,
- - acknowledge its use in publications: F. M. Harper and J. A. Konstan, The MovieLens Datasets:
-   History and Context, ACM TiiS 5 (4), 2015, https://doi.org/10.1145/2827872,
- - do not redistribute it without separate permission,
- - do not use it for commercial or revenue-bearing purposes without their permission."""
-
-NYPD_PAGE = "https://www.nyc.gov/site/nypd/stats/reports-analysis/stopfrisk.page"
 NYPD_FILES = "https://www.nyc.gov/assets/nypd/downloads"
 NYPD_LAST_ZIP = 2014  # later years are published as CSV, unzipped
-NYPD_LICENCE = "Public records of the City of New York; see the page of the files for its terms."
+FACTS = tomllib.loads(Path(__file__).with_name("data_sets.toml").read_text())
 
 
 class Listener(NamedTuple):
@@ -45,17 +44,6 @@ class Listener(NamedTuple):
     progress: Callable[[str], AbstractContextManager[Progress]] = lambda title: nullcontext(
         lambda done, total: None
     )
-
-
-class DataSet(NamedTuple):
-    """What can be got by a name."""
-
-    title: str
-    licence: str
-    page: str
-    streams: tuple[str, ...]
-    here: Callable[[Path], tuple[str, ...]]  # data home -> what of it is there, in words
-    get: Callable[[Path, str | None, str | None, Listener], KeptFiles]
 
 
 def get_data(
@@ -76,24 +64,27 @@ def get_data(
     if years is not None and name != "stop-and-frisk":
         raise ConfigError(f"only stop-and-frisk has years to choose from, {name} has none")
     place = None if source is None else os.fspath(source)
-    return DATASETS[name].get(data_home(home), place, years, listener or Listener())
+    return DATASETS[name](data_home(home), place, years, listener or Listener())
 
 
 def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
     """What can be got, and what of it is in the data home; plain JSON."""
     where = data_home(home)
+    ratings = movielens.find_ratings(where)
+    here = {
+        "movielens": [] if ratings is None else [str(ratings)],
+        "stop-and-frisk": stops.years_here(where, YEARS),
+        "stop-and-frisk-arrests": stops.years_here(where, [stops.ARRESTS, stops.ARRESTS_YEAR]),
+    }
     return [
         {
             "name": name,
-            "title": data.title,
-            "licence": data.licence,
-            "page": data.page,
-            "streams": list(data.streams),
-            "here": list(data.here(where)),
+            **FACTS[name],
+            "here": list(here[name]),
             "home": str(where),
             "command": f"fairsaoml data get {name}",
         }
-        for name, data in DATASETS.items()
+        for name in DATASETS
     ]
 
 
@@ -106,10 +97,9 @@ def _get_movielens(
     kept = movielens.cached_ratings(home)
     if source is None and _loads(lambda: movielens.load_ratings(home), listener):
         return _already_here("already here", kept)
-    listener.say(MOVIELENS_LICENCE)
-    by_hand = (
-        f"download ml-100k.zip from {GROUPLENS_PAGE} and run: {movielens.GET} --from ml-100k.zip"
-    )
+    listener.say(FACTS["movielens"]["licence"])
+    page = FACTS["movielens"]["page"]
+    by_hand = f"download ml-100k.zip from {page} and run: {movielens.GET} --from ml-100k.zip"
     sha256 = GROUPLENS_SHA256 if source is None else None
     with _local(home, source or GROUPLENS_URL, listener, by_hand, sha256=sha256) as path:
         ratings = movielens.read_ratings(path)
@@ -157,7 +147,8 @@ def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
     """One year from NYPD, unless it is here and sound."""
     if _loads(lambda: stops.load_years([year], home), listener):
         return _already_here(f"{year}: already here", stops.kept_year(home, year))
-    by_hand = f"look for the file at {NYPD_PAGE} and run: {stops.GET} --from FILE"
+    page = FACTS["stop-and-frisk"]["page"]
+    by_hand = f"look for the file at {page} and run: {stops.GET} --from FILE"
     with _local(home, nypd_url(year), listener, by_hand) as path:
         read = read_stops(path)
     if year not in read.counts or stops.not_whole(read, year):
@@ -267,29 +258,8 @@ def _local(
         target.unlink(missing_ok=True)
 
 
-DATASETS: dict[str, DataSet] = {
-    "movielens": DataSet(
-        "100,000 film ratings, 1997-1998 (MovieLens 100K)",
-        MOVIELENS_LICENCE,
-        GROUPLENS_PAGE,
-        ("movielens",),
-        lambda home: tuple(map(str, filter(None, [movielens.find_ratings(home)]))),
-        _get_movielens,
-    ),
-    "stop-and-frisk": DataSet(
-        "police stops in New York, 2003-2016, the full record (NYPD)",
-        NYPD_LICENCE,
-        NYPD_PAGE,
-        ("stop-and-frisk:BMS", "stop-and-frisk:RQS"),
-        lambda home: stops.years_here(home, YEARS),
-        _get_stops,
-    ),
-    "stop-and-frisk-arrests": DataSet(
-        "685,724 police stops in New York, 2011 (NYPD)",
-        NYPD_LICENCE,
-        NYPD_PAGE,
-        ("stop-and-frisk-arrests",),
-        lambda home: stops.years_here(home, [stops.ARRESTS, stops.ARRESTS_YEAR]),
-        _get_arrests,
-    ),
+DATASETS: dict[str, Callable[[Path, str | None, str | None, Listener], KeptFiles]] = {
+    "movielens": _get_movielens,
+    "stop-and-frisk": _get_stops,
+    "stop-and-frisk-arrests": _get_arrests,
 }

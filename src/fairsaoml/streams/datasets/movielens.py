@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets.home import NotHere, data_home, home_setting, kept_table
-from fairsaoml.streams.datasets.slices import equal_slices, stream_of_slices
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.encoder import Categorical, Encoder
 from fairsaoml.streams.table.groups import Sensitive
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Label
+from fairsaoml.streams.table.stream import equal_slices, stream_of_slices
 
 __all__ = ["load_ratings", "movielens", "read_ratings", "stream_of_ratings"]
 

@@ -10,8 +10,15 @@ and the suspected crime are scaled and listed by the first task; other codes are
 
 `stop_and_frisk_arrests`: all stops of 2011, ten days to a task, five boroughs, label arrest: six in
 a hundred. Features of time and place only: a test of scale and of rare positives.
+
+In the data home, `stop-and-frisk/2014.parquet` is what `data get` makes of a published file. Where
+there is none, a published file in that folder (`.csv`, `.csv.gz`, `.zip`, its year in its name) is
+read as it is.
 """
 
+import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +26,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairsaoml.core.errors import ConfigError, closest
-from fairsaoml.streams.datasets.home import data_home, home_setting
-from fairsaoml.streams.datasets.nypd import BOROUGHS, FEATURE, PRECINCTS, code_book
-from fairsaoml.streams.datasets.slices import TaskSlice, equal_slices, stream_of_slices
-from fairsaoml.streams.datasets.stops import (
-    ARRESTS_YEAR,
-    DEFAULT_YEARS,
-    Rows,
-    load_arrests,
-    load_years,
-    parse_years,
+from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.streams.datasets.home import (
+    KeptFiles,
+    NotHere,
+    data_home,
+    home_setting,
+    keep_table,
+    kept_table,
+)
+from fairsaoml.streams.datasets.nypd import (
+    BOROUGHS,
+    FEATURE,
+    PRECINCTS,
+    ROWS,
+    YEARS,
+    Stops,
+    code_book,
+    read_stops,
 )
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table import dates
@@ -37,8 +51,26 @@ from fairsaoml.streams.table.encoder import Categorical, Date, Encoder
 from fairsaoml.streams.table.groups import Sensitive
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Label
+from fairsaoml.streams.table.stream import TaskSlice, equal_slices, stream_of_slices
 
-__all__ = ["stop_and_frisk", "stop_and_frisk_arrests"]
+__all__ = [
+    "DEFAULT_YEARS",
+    "keep_stops",
+    "load_arrests",
+    "load_years",
+    "parse_years",
+    "stop_and_frisk",
+    "stop_and_frisk_arrests",
+]
+
+DEFAULT_YEARS = "2014-2016"
+ARRESTS_YEAR = 2011
+ARRESTS = f"{ARRESTS_YEAR}-arrests"  # the file of that year with few columns
+FOLDER = "stop-and-frisk"
+ENDINGS = (".csv", ".csv.gz", ".zip")
+GET = "fairsaoml data get stop-and-frisk"
+
+Rows = tuple[Any, tuple[str, ...]]  # an Arrow table and notes on it
 
 TASKS = 32  # per borough
 ARRESTS_DAYS = 10  # of a task
@@ -48,6 +80,131 @@ MEASURED = ("age", "height", "weight", "perobs")
 BLACK = Sensitive(column="race", levels=("not black", "black"), value="B")
 CLOCK = Date(name="timestop", format=dates.CLOCK, center=0.0, scale=1.0, hours=True)
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def parse_years(years: str | int) -> tuple[int, ...]:
+    """The years meant, in order.
+
+    >>> parse_years("2014-2016"), parse_years(2012), parse_years("2009, 2011")
+    ((2014, 2015, 2016), (2012,), (2009, 2011))
+    >>> parse_years("2017")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, got '2017'; ...
+    """
+    chosen: set[int] = set()
+    for span in str(years).split(","):
+        match = re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span)
+        if match is None:
+            raise ConfigError(
+                f"expected years such as 2014-2016, 2012 or 2009,2011, got {str(years)!r}"
+            )
+        chosen.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    outside = sorted(chosen - set(YEARS))
+    if outside or not chosen:
+        raise ConfigError(
+            f"expected years of {YEARS[0]} to {YEARS[-1]}, got {str(years)!r}"
+            + (f"; {outside[-1]} has other columns" if outside else "")
+        )
+    return tuple(sorted(chosen))
+
+
+def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:
+    """Write these years of a file into the data home; what was kept of them before is replaced."""
+    kept = []
+    for year in sorted(set(stops.counts) & set(years)):
+        table, notes = _year_of(stops, year)
+        path = kept_year(home, year if stops.full else ARRESTS)
+        keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
+        kept.append(KeptFiles((path,), notes))
+    return KeptFiles.joined(kept)
+
+
+def load_years(years: Iterable[int], home: Path) -> Rows:
+    """The full record of these years, in order of time."""
+    rows: dict[int, Rows] = {}
+    published: dict[Path, Stops] = {}
+    for year in years:
+        if kept_year(home, year).exists():
+            rows[year] = _load(kept_year(home, year), f"{GET} --years {year}")
+            continue
+        for path in published_files(home, year):
+            if path not in published:  # one file may hold several years
+                published[path] = read_stops(path)
+            if published[path].full and year in published[path].counts:
+                rows[year] = _year_of(published[path], year)
+    absent = [year for year in years if year not in rows]
+    if absent:
+        which = ",".join(str(year) for year in absent)
+        option = "" if set(absent) <= set(parse_years(DEFAULT_YEARS)) else f" --years {which}"
+        raise NotHere.of(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
+    tables, notes = zip(*rows.values(), strict=True)
+    alike = [table.select(tables[0].column_names) for table in tables]
+    together = pa.concat_tables(alike).unify_dictionaries().combine_chunks()
+    return together, tuple(dict.fromkeys(note for some in notes for note in some))
+
+
+def load_arrests(home: Path) -> Rows:
+    """The stops of 2011, from the copy with few columns or else from the full record."""
+    command = f"{GET}-arrests"
+    for path in (kept_year(home, ARRESTS), kept_year(home, ARRESTS_YEAR)):
+        if path.exists():
+            return _load(path, command)
+    files = [read_stops(path) for path in published_files(home, ARRESTS_YEAR)]
+    if not files:
+        raise NotHere.of(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
+    return _year_of(max(files, key=lambda stops: stops.table.num_rows), ARRESTS_YEAR)
+
+
+def years_here(home: Path, names: Iterable[object]) -> tuple[str, ...]:
+    """Which of these (years, or the copy of 2011) a data home has, and published files in it."""
+    kept = [str(name) for name in names if kept_year(home, name).exists()]
+    return (*kept, *(path.name for path in published_files(home)))
+
+
+def published_files(folder: Path, year: int | None = None) -> list[Path]:
+    """Files in a folder, or in its folder stop-and-frisk, that by their names are NYPD's."""
+    if not folder.is_dir():
+        return []
+    if (folder / FOLDER).is_dir():
+        folder = folder / FOLDER
+    files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(ENDINGS))
+    return [path for path in files if (_named(path) if year is None else year in _named(path))]
+
+
+def _named(path: Path) -> range:
+    """The years in a file's name.
+
+    >>> _named(Path("sqf-2012-csv.zip")), _named(Path("nypd-sqf-2014-2016.csv.gz"))
+    (range(2012, 2013), range(2014, 2017))
+    """
+    match = re.search(r"(20[01]\d)(?:-(20[01]\d))?", path.name)
+    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+
+
+def kept_year(home: Path, name: object) -> Path:
+    """Where a year is kept."""
+    return home / FOLDER / f"{name}.parquet"
+
+
+def _load(path: Path, command: str) -> Rows:
+    table = kept_table(path, command)
+    try:
+        return table, tuple(json.loads(table.schema.metadata[b"notes"]))
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"{path} was not made by: {command}") from None
+
+
+def _year_of(stops: Stops, year: int) -> Rows:
+    rows = stops.table.filter(pc.equal(pc.year(stops.table["date"]), year))
+    return rows, (*stops.notes, *not_whole(stops, year))
+
+
+def not_whole(stops: Stops, year: int) -> tuple[str, ...]:
+    """A note if this is less than NYPD published of a year, where that is known."""
+    whole, here = ROWS.get(year), stops.counts[year]
+    if whole is None or here >= whole:
+        return ()
+    return (f"{year}: {here:,} stops, where NYPD published {whole:,}: not the whole year",)
 
 
 def stop_and_frisk(
@@ -119,11 +276,7 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
         sensitive=(BLACK,),
     )
     return stream_of_slices(
-        "stop-and-frisk-arrests",
-        slices,
-        encoder,
-        settings=home_setting(home),
-        notes=notes,
+        "stop-and-frisk-arrests", slices, encoder, settings=home_setting(home), notes=notes
     )
 
 

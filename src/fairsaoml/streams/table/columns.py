@@ -39,6 +39,7 @@ SHOWN = 5  # values named in a message
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
+PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
     *("null", "NULL", "Null", "(null)", "None"),
@@ -102,20 +103,13 @@ def plain(table: Any) -> Any:
     """
     for place, field in enumerate(table.schema):
         column = table.column(place)
-        if isinstance(field.type, pa.BaseExtensionType):
-            column = pa.chunked_array(
-                [chunk.storage for chunk in column.chunks], type=field.type.storage_type
-            )
         if pa.types.is_run_end_encoded(column.type):
             column = pc.run_end_decode(column)
-        if pa.types.is_string_view(column.type):
-            column = column.cast(pa.string())
-        if pa.types.is_binary_view(column.type):
-            column = column.cast(pa.binary())
-        if pa.types.is_float16(column.type):
-            column = column.cast(pa.float32())
-        if column.type != field.type:
-            table = table.set_column(place, field.name, column)
+        extended = isinstance(column.type, pa.BaseExtensionType)
+        kind = column.type.storage_type if extended else column.type
+        kind = PLAIN.get(kind, kind)
+        if kind != field.type:
+            table = table.set_column(place, field.name, column.cast(kind))
     return table
 
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.clock import Clock, TimedRows
+from fairsaoml.streams.table.dates import DAY, Clock, OutOfOrder
 from fairsaoml.streams.table.reading import join
 
 __all__ = [
@@ -32,8 +31,8 @@ TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
 MOST = 10**9  # tasks, rows or units; more is a slip of the keyboard
 MONTHS_IN = {"M": 1, "Q": 3, "Y": 12}
-SECONDS_IN = {"MIN": 60.0, "H": 3600.0, "D": dates.DAY, "W": 7 * dates.DAY}
-FIRST_MONDAY = 4 * dates.DAY  # 5 January 1970
+SECONDS_IN = {"MIN": 60.0, "H": 3600.0, "D": DAY, "W": 7 * DAY}
+FIRST_MONDAY = 4 * DAY  # 5 January 1970
 
 
 class TaskRows(NamedTuple):
@@ -165,7 +164,7 @@ class Cut:
 
 
 class Numbering:
-    """Gives rows, batch after batch, the number of their task.
+    """Gives rows, batch after batch, the number of their task; `disorder` says where times go back.
 
     Args:
         cutting: How tasks are cut.
@@ -182,25 +181,34 @@ class Numbering:
         origin: float | None = None,
         per_second: float | None = None,
     ) -> None:
-        self.cutting, self.clock, self.seen = cutting, clock, 0
+        self.cutting, self.clock = cutting, clock
         self.origin, self.per_second = origin, per_second
+        self.rows, self.last = 0, -np.inf  # so many have come, and the last one's time
+        self.disorder: OutOfOrder | None = None
 
-    def __call__(self, rows: TimedRows) -> np.ndarray:
-        every = self.cutting.every
-        if every is None:
-            places = self.seen + np.arange(rows.table.num_rows)
-            self.seen += rows.table.num_rows
+    def __call__(self, table: Any) -> np.ndarray:
+        """The numbers of the next rows; `Unreadable` where one has no time."""
+        before, self.rows = self.rows, self.rows + table.num_rows
+        places = np.arange(before, self.rows)
+        if self.clock is None:
             return self.cutting.task_of(places)
-        assert rows.seconds is not None  # nobody cuts along the calendar without a time
-        assert self.clock is not None
+        seconds = self.clock.seconds(table, before)
+        back = np.diff(seconds, prepend=self.last) < 0
+        if self.disorder is None and back.any():
+            place = int(np.argmax(back))
+            earlier = float(seconds[place - 1] if place else self.last)
+            self.disorder = OutOfOrder(self.clock, before + place + 1, seconds[place], earlier)
+        self.last = float(seconds[-1])
+        if self.cutting.every is None:
+            return self.cutting.task_of(places)
         if self.origin is None or self.per_second is None:
-            self.per_second = self.clock.per_second(float(rows.seconds[0]))
-            self.origin = float(rows.seconds[0]) / self.per_second
-        return every.windows(rows.seconds / self.per_second, self.origin)
+            self.per_second = self.clock.per_second(float(seconds[0]))
+            self.origin = float(seconds[0]) / self.per_second
+        return self.cutting.every.windows(seconds / self.per_second, self.origin)
 
     def full(self) -> bool:
         """Whether the next row is sure to open another task."""
-        last, following = self.cutting.task_of(np.array([self.seen - 1, self.seen]))
+        last, following = self.cutting.task_of(np.array([self.rows - 1, self.rows]))
         return self.cutting.every is None and bool(last != following)
 
 
@@ -237,39 +245,42 @@ def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any
     if not table.num_rows:
         return [], table
     every = None if how["every"] is None else Every.parse(how["every"])
-    clock = seconds = None
+    clock = None
     if how.get("time") is not None:
         clock = Clock(column=how["time"], format=how["format"])
-        seconds = clock.seconds(table)
-        order = np.argsort(seconds, kind="stable")
-        table, seconds = table.take(order), seconds[order]
+        table = table.take(np.argsort(clock.seconds(table), kind="stable"))
     cutting = Cut(rows=how["rows"], every=every)
     numbering = Numbering(cutting, clock, how.get("origin"), how.get("per_second"))
-    tasks = list(cut([TimedRows(table, seconds)], numbering))
+    tasks = list(cut([table], numbering))
     rest = table.slice(table.num_rows) if numbering.full() else tasks.pop().table
     return tasks, rest
 
 
-def cut(batches: Iterable[TimedRows], numbering: Numbering) -> Iterator[TaskRows]:
+def cut(batches: Iterable[Any], numbering: Numbering) -> Iterator[TaskRows]:
     """The tasks, one after another, each as soon as its last row is known.
 
+    Raises DataError where a row has no time, or an earlier one than the row before it.
+
     >>> import pyarrow as pa
-    >>> tables = pa.table({"a": [1, 2]}), pa.table({"a": [3, 4, 5]})
-    >>> batches = [TimedRows(table, None) for table in tables]
+    >>> batches = pa.table({"a": [1, 2]}), pa.table({"a": [3, 4, 5]})
     >>> [task.table["a"].to_pylist() for task in cut(batches, Numbering(Cut(rows=3)))]
     [[1, 2, 3], [4, 5]]
     """
     held: list[Any] = []
     number = -1
-    for rows in batches:
-        task = numbering(rows)
+    for table in batches:
+        if not table.num_rows:
+            continue
+        task = numbering(table)
+        if numbering.disorder is not None:
+            raise numbering.disorder
         edges = [0, *(np.flatnonzero(np.diff(task)) + 1).tolist(), len(task)]
         for low, high in pairwise(edges):
             if held and task[low] != number:
                 yield TaskRows(join(held), number)
                 held = []
             number = int(task[low])
-            held.append(rows.table.slice(low, high - low))
+            held.append(table.slice(low, high - low))
         if numbering.full():
             yield TaskRows(join(held), number)
             held = []

@@ -16,7 +16,7 @@ How an encoder is fitted: `fairsaoml.streams.table.kinds`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -80,15 +80,12 @@ class Numeric:
     def encode(self, column: Any) -> Encoded:
         """(row, 1) or, with a flag, (row, 2)."""
         read = numbers(column)
-        absent = np.isnan(read.values)
         with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
             scaled = (logarithm(read.values, self.unit) - self.center) / self.scale
         beyond = int((np.abs(scaled) > CLIP).sum())
-        scaled = np.where(absent, 0.0, np.clip(scaled, -CLIP, CLIP))
-        remarks = _gaps(self.name, read, "hold no number", self.flag)
-        if beyond > MUCH_CLIPPED * len(scaled):
-            remarks.append(Remark(self.name, beyond, f"are cut at {CLIP:g} standard deviations"))
-        return _stack([scaled, absent] if self.flag else [scaled], remarks)
+        cut = Remark(self.name, beyond, f"are cut at {CLIP:g} standard deviations")
+        more = [cut] if beyond > MUCH_CLIPPED * len(scaled) else []
+        return _with_gaps(self, [np.clip(scaled, -CLIP, CLIP)], read, "hold no number", more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,14 +151,11 @@ class Date:
     def encode(self, column: Any) -> Encoded:
         """(row, part)."""
         read = dates.read(column, self.format)
-        absent = np.isnan(read.values)
-        seconds = np.where(absent, 0.0, read.values)
+        seconds = np.nan_to_num(read.values)
         parts = [] if self.format == dates.CLOCK else self._calendar(seconds)
         if self.hours:
             parts += _turn(seconds / dates.DAY)
-        parts = [np.where(absent, 0.0, part) for part in parts]
-        remarks = _gaps(self.name, read, "hold no date that could be read", self.flag)
-        return _stack([*parts, absent] if self.flag else parts, remarks)
+        return _with_gaps(self, parts, read, "hold no date that could be read")
 
     def _calendar(self, seconds: np.ndarray) -> list[np.ndarray]:
         trend = np.clip((seconds - self.center) / self.scale, -CLIP, CLIP)
@@ -213,8 +207,7 @@ class Encoder:
     def schema(self) -> Schema:
         """What a learner must know of the rows."""
         return Schema(
-            features=self.features,
-            attributes=tuple(role.attribute for role in self.sensitive),
+            features=self.features, attributes=tuple(role.attribute for role in self.sensitive)
         )
 
     def transform(self, frame: Any) -> np.ndarray:
@@ -296,15 +289,23 @@ def logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
     return values if unit is None else np.sign(values) * np.log1p(np.abs(values) / unit)
 
 
-def _gaps(name: str, read: Numbers, unreadable: str, flag: bool) -> list[Remark]:
-    """Remarks on rows without a usable value; gaps that a flag shows need none."""
-    remarks = []
+def _with_gaps(
+    column: Numeric | Date,
+    parts: list[np.ndarray],
+    read: Numbers,
+    unreadable: str,
+    remarks: Sequence[Remark] = (),
+) -> Encoded:
+    """Parts with 0 where there is no usable value, which a flag or a remark says."""
+    absent = np.isnan(read.values)
+    gaps = []
     if read.unreadable:
-        remarks.append(Remark(name, read.unreadable, unreadable, read.example))
-    absent = int(np.isnan(read.values).sum()) - read.unreadable
-    if absent and not flag:
-        remarks.append(Remark(name, absent, NO_VALUE))
-    return remarks
+        gaps.append(Remark(column.name, read.unreadable, unreadable, read.example))
+    unflagged = 0 if column.flag else int(absent.sum()) - read.unreadable
+    if unflagged:
+        gaps.append(Remark(column.name, unflagged, NO_VALUE))
+    features = [np.where(absent, 0.0, part) for part in parts]
+    return _stack([*features, absent] if column.flag else features, [*gaps, *remarks])
 
 
 def _stack(features: list[np.ndarray], remarks: list[Remark]) -> Encoded:

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
-from fairsaoml.streams.table.clock import Clock
 from fairsaoml.streams.table.columns import factor, require_flat, some
+from fairsaoml.streams.table.dates import Clock
 from fairsaoml.streams.table.encoder import Date, Encoder
 from fairsaoml.streams.table.groups import fit_sensitive
 from fairsaoml.streams.table.kinds import fit_encoder

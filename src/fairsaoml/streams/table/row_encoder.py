@@ -6,7 +6,7 @@ are those that a table of rows like it would get, bit by bit, whoever else is in
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,13 +97,6 @@ def _number(value: Any) -> Any:
     return value if type(value) in NUMBERS else numbers(pa.array([value])).values[0]
 
 
-class _Features(NamedTuple):
-    """Features of the values that came, and at which place each value's are; never changed."""
-
-    place: dict[Any, int]
-    x: np.ndarray
-
-
 class _Remembered:
     """A column's features of each value that came.
 
@@ -112,24 +105,20 @@ class _Remembered:
 
     def __init__(self, column: Categorical | Date) -> None:
         self.name, self._column = column.name, column
-        self._none = _Features({}, np.empty((0, len(column.features)), np.float32))
-        self._known = self._none
+        self._known: dict[Any, np.ndarray] = {}
 
     def encode(self, values: list[Any]) -> np.ndarray:
         # 1, 1.0 and True are one key of a dictionary, and not one text.
         keys = [value if type(value) is str else (type(value), value) for value in values]
         known = self._known
-        if any(key not in known.place for key in keys):
-            known = self._known = self._with(known, dict(zip(keys, values, strict=True)))
-        return known.x[[known.place[key] for key in keys]]
+        if not known.keys() >= set(keys):
+            kept = known if len(known) + len(keys) <= MOST_REMEMBERED else {}
+            known = self._known = kept | self._new(dict(zip(keys, values, strict=True)))
+        return np.stack([known[key] for key in keys])
 
-    def _with(self, known: _Features, values: dict[Any, Any]) -> _Features:
-        if len(known.place) + len(values) > MOST_REMEMBERED:
-            known = self._none
-        new = {key: value for key, value in values.items() if key not in known.place}
-        place, parts = dict(known.place), [known.x]
-        for kind in set(map(type, new.values())):  # a column of several would be read as text
-            same = {key: value for key, value in new.items() if type(value) is kind}
-            place |= {key: len(place) + number for number, key in enumerate(same)}
-            parts.append(self._column.encode(pa.array(same.values())).x)
-        return _Features(place, np.concatenate(parts))
+    def _new(self, values: dict[Any, Any]) -> dict[Any, np.ndarray]:
+        features: dict[Any, np.ndarray] = {}
+        for kind in set(map(type, values.values())):  # a column of several would be read as text
+            same = {key: value for key, value in values.items() if type(value) is kind}
+            features |= zip(same, self._column.encode(pa.array(same.values())).x, strict=True)
+        return features

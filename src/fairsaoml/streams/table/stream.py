@@ -11,13 +11,16 @@ they come. The time, the domain, the label and the sensitive columns are no inpu
 or the domain among `columns` makes it one as well. A `domain` only gives a task its name: that
 of most of its rows.
 
+The streams of our own data sets are cut beforehand: slices of a table, encoded when they are asked
+for, so that only the task at hand is ever a matrix.
+
 A file is read twice for a run, block by block: once to look through it (`survey`), once for its
 tasks. It is held as a whole only when it must be sorted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +28,23 @@ import pyarrow as pa
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Task
 from fairsaoml.streams.stream import Stream
-from fairsaoml.streams.table.clock import Clock, timed
-from fairsaoml.streams.table.columns import factor, require_flat, some
+from fairsaoml.streams.table.columns import checksum, factor, require_flat, some
 from fairsaoml.streams.table.cutting import Cut, Numbering, TaskRows, continued_cut, cut
-from fairsaoml.streams.table.dates import require_format
+from fairsaoml.streams.table.dates import Clock, require_format
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.fitting import fit_first_task, leaks
 from fairsaoml.streams.table.reading import open_source
 from fairsaoml.streams.table.roles import Roles, column_name, names_of
 from fairsaoml.streams.table.survey import survey
 
-__all__ = ["encode_rows", "encoded_tasks", "stream_from_table"]
+__all__ = [
+    "TaskSlice",
+    "encode_rows",
+    "encoded_tasks",
+    "equal_slices",
+    "stream_from_table",
+    "stream_of_slices",
+]
 
 
 def stream_from_table(
@@ -115,7 +124,7 @@ def stream_from_table(
             require_flat(head, roles.flat)
             clock = Clock.readings(time, head[time], time_format)[0]
     numbering = Numbering(cutting, clock)
-    begun = cut(timed(batches, clock), numbering)
+    begun = cut(batches, numbering)
     first = next(begun, None)
     if first is None:
         raise DataError("expected at least two rows, got none; give more rows to learn from")
@@ -131,8 +140,8 @@ def stream_from_table(
     def passes(seed: int) -> Iterator[Task]:
         if waiting:
             return encoded_tasks(waiting.pop(), fitted, domain, clock)
-        again = timed(surveyed.source.batches(roles.columns), clock)
-        return encoded_tasks(cut(again, Numbering(cutting, clock)), fitted, domain, clock)
+        again = cut(surveyed.source.batches(roles.columns), Numbering(cutting, clock))
+        return encoded_tasks(again, fitted, domain, clock)
 
     first_task = next(encoded_tasks([first], fitted))
     return Stream(
@@ -160,12 +169,7 @@ def stream_from_table(
         fingerprint=surveyed.fingerprint,
         cut=continued_cut(numbering, domain),
         base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
-        notes=(
-            *surveyed.source.notes,
-            *surveyed.notes,
-            *notes,
-            *leaks(first_task, fitted),
-        ),
+        notes=(*surveyed.source.notes, *surveyed.notes, *notes, *leaks(first_task, fitted)),
     )
 
 
@@ -253,3 +257,53 @@ def _domain(table: Any, column: str | None) -> tuple[str, int]:
         return "", 0
     counts = distinct.counts()
     return min(distinct.values.filter(pa.array(counts == counts.max())).to_pylist()), len(counts)
+
+
+class TaskSlice(NamedTuple):
+    """One task's rows, before they are numbers."""
+
+    domain: str
+    table: Any  # Arrow table
+    sign: float = 1.0  # the features are multiplied by it after scaling
+
+
+def equal_slices(table: Any, count: int, domain: str, sign: float = 1.0) -> list[TaskSlice]:
+    """The rows in `count` slices of equal size; where that leaves a remainder, the first get it.
+
+    >>> import pyarrow as pa
+    >>> [task.table.num_rows for task in equal_slices(pa.table({"a": range(8)}), 3, "x")]
+    [3, 3, 2]
+    """
+    if table.num_rows < count:
+        raise DataError(
+            f"{domain}: expected at least {count} rows, one for each task, got {table.num_rows}"
+        )
+    parts = np.array_split(np.arange(table.num_rows), count)
+    return [TaskSlice(domain, table.slice(part[0], len(part)), sign) for part in parts]
+
+
+def stream_of_slices(
+    name: str,
+    slices: Sequence[TaskSlice],
+    encoder: Encoder,
+    *,
+    settings: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+) -> Stream:
+    """One task for each slice. What an encoder would remark on is by design here: see the docs."""
+
+    def tasks(seed: int) -> Iterator[Task]:
+        for domain, table, sign in slices:
+            for task in encoded_tasks([TaskRows(table, 0)], encoder):
+                yield task._replace(x=sign * task.x, domain=domain, warnings=())
+
+    return Stream(
+        name=name,
+        schema=encoder.schema,
+        tasks=tasks,
+        length=len(slices),
+        settings=settings,
+        encoder=encoder.to_json(),
+        fingerprint={"first_task": checksum(slices[0].table)},
+        notes=notes,
+    )

@@ -3,28 +3,118 @@
 A file with a broken line, an unreadable time or a third label is refused here, not in the middle
 of a run. All that is asked is answered in one pass over the file; a file whose rows are not in
 order of time is then read once more, to be sorted in memory.
+
+A digest of the rows is kept, to know the table again, and one that has only grown: it does not
+depend on how rows come in batches, so a longer table's first rows have the digest of the shorter.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.streams.table.clock import Clock, TimedRows, Timeline, Unreadable
-from fairsaoml.streams.table.columns import factor, require_flat
+from fairsaoml.streams.table.columns import UNTYPED, array, factor, require_flat
 from fairsaoml.streams.table.cutting import TASK_ROWS, Cut, Numbering
-from fairsaoml.streams.table.digest import Fingerprint
+from fairsaoml.streams.table.dates import Clock, Unreadable
 from fairsaoml.streams.table.reading import Source, join
 from fairsaoml.streams.table.roles import Roles
 
-__all__ = ["MONTH_OR_DAY", "Survey", "ambiguous", "survey"]
+__all__ = [
+    "MONTH_OR_DAY",
+    "Fingerprint",
+    "Survey",
+    "ambiguous",
+    "known_beginning",
+    "survey",
+    "unknown_from",
+]
 
 SORTABLE_BYTES = 2 << 30  # a larger file is not loaded to be sorted
 MANY_LABELS = 50  # enough of them to refuse a label
 MONTH_OR_DAY = {"month/day/year", "day/month/year"}  # 01/02/2011 is either
+
+
+class Fingerprint:
+    """Of rows, batch after batch: their number, their columns with types, their digest.
+
+    >>> whole, parts = Fingerprint(), Fingerprint()
+    >>> table = pa.table({"age": [30, None, 41], "sex": ["f", "m", ""]})
+    >>> whole.add(table)
+    >>> for row in range(3):
+    ...     parts.add(table.slice(row, 1))
+    >>> whole.to_json() == parts.to_json()
+    True
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._types: dict[str, str] = {}
+        self._columns: dict[str, tuple[Any, Any]] = {}  # what each holds, and how long it is
+
+    def add(self, table: Any) -> None:
+        """Add the next rows."""
+        self.rows += table.num_rows
+        for name in table.column_names:
+            self._types.setdefault(name, str(table.schema.field(name).type))
+            content, lengths = self._columns.setdefault(name, (hashlib.sha256(), hashlib.sha256()))
+            texts = _texts(table[name])
+            lengths.update(pc.fill_null(pc.binary_length(texts), -1).to_numpy(False).tobytes())
+            texts = pc.fill_null(texts, "")
+            if len(texts):
+                offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :]
+                data = texts.buffers()[2] or b""
+                content.update(memoryview(data)[offsets[0] : offsets[len(texts)]])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, of the rows so far."""
+        digest = hashlib.sha256()
+        for name, parts in self._columns.items():
+            digest.update(name.encode() + b"\0" + b"".join(part.digest() for part in parts))
+        return {"rows": self.rows, "columns": dict(self._types), "digest": digest.hexdigest()}
+
+
+def known_beginning(table: Any, known: Iterable[Mapping[str, Any]]) -> int:
+    """How many rows at the beginning of a table have a known fingerprint: were read before."""
+    digests = {(entry["rows"], entry["digest"]) for entry in known}
+    seen, begins = Fingerprint(), 0
+    for rows in sorted({rows for rows, _ in digests if 0 < rows <= table.num_rows}):
+        seen.add(table.slice(seen.rows, rows - seen.rows))
+        if (rows, seen.to_json()["digest"]) in digests:
+            begins = rows
+    return begins
+
+
+def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
+    """The place of the first row after those that were read before, one table after another.
+
+    >>> first, second = Fingerprint(), Fingerprint()
+    >>> table = pa.table({"age": [30, 41, 25, 67]})
+    >>> first.add(table.slice(0, 2)), second.add(table.slice(2, 1))
+    (None, None)
+    >>> unknown_from(table, [second.to_json(), first.to_json()])
+    3
+    """
+    place, known_rows = 0, -1
+    while known_rows:
+        known_rows = known_beginning(table.slice(place), known)
+        place += known_rows
+    return place
+
+
+def _texts(column: Any) -> Any:
+    """A column as texts in one array; of a type that has none, as Python writes it."""
+    try:
+        return array(column).cast(pa.large_string())
+    except UNTYPED:
+        values = column.to_pylist()
+        return pa.array([None if value is None else repr(value) for value in values]).cast(
+            pa.large_string()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +167,9 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
     if not readings:
         return Survey(source=source, cutting=cutting, labels=tuple(labels), fingerprint=fingerprint)
     reading, notes = _chosen(readings, cutting.first_rows())
-    if reading.timeline.disorder is not None:
+    if reading.numbering.disorder is not None:
         if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
-            raise reading.timeline.disorder
+            raise reading.numbering.disorder
         source = _in_order(source, roles, reading.clock)
         notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
         reading = _Reading(reading.clock, cutting)
@@ -100,8 +190,7 @@ class _Reading:
     """The rows as one clock tells their times: readable, in order, and in how many windows."""
 
     def __init__(self, clock: Clock, cutting: Cut) -> None:
-        self.clock, self.timeline = clock, Timeline(clock)
-        self.numbering = None if cutting.every is None else Numbering(cutting, clock)
+        self.clock, self.numbering = clock, Numbering(cutting, clock)
         self.windows, self.last_window, self.first_window_rows = 0, -1, 0
         self.broken: DataError | None = None
 
@@ -110,10 +199,7 @@ class _Reading:
         if self.broken is not None:
             return
         try:
-            seconds = self.timeline.seconds(table)
-            if self.numbering is None or self.timeline.disorder is not None:
-                return
-            windows = self.numbering(TimedRows(table, seconds))
+            windows = self.numbering(table)
         except DataError as error:
             self.broken = error.with_traceback(None)  # which would hold on to the batch
             return
@@ -157,13 +243,10 @@ def ambiguous(column: str) -> str:
 
 def _in_order(source: Source, roles: Roles, clock: Clock) -> Source:
     """The source with its rows sorted by time; rows of equal times keep their order."""
-    timeline = Timeline(clock)
-    tables = [table for table in source.batches(roles.columns) if table.num_rows]
-    seconds = np.concatenate([timeline.seconds(table) for table in tables])
-    order = pa.array(np.argsort(seconds, kind="stable"))
-    whole = join(tables)
+    whole = join([table for table in source.batches(roles.columns) if table.num_rows])
+    order = pa.array(np.argsort(clock.seconds(whole), kind="stable"))
     columns = {name: whole[name] for name in whole.column_names}
-    del tables, whole
+    del whole
     for name in columns:  # one by one, so that at most one column is held twice
         columns[name] = columns[name].take(order)
     return source.holding(pa.table(columns))
