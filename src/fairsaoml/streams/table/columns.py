@@ -152,7 +152,8 @@ def filled(values: Any, missing: Any) -> np.ndarray:
     >>> filled(pa.array([1, None]), 0)
     array([1, 0])
     """
-    return pc.fill_null(values, missing).to_numpy(zero_copy_only=False)
+    known = pc.fill_null(values, missing) if values.null_count else values
+    return known.to_numpy(zero_copy_only=False)
 
 
 def factor(column: Any) -> Factor:
