@@ -42,7 +42,7 @@ __all__ = [
     "wilson",
 ]
 
-HALVINGS = 60  # of the bracket around an end of Koopman's interval: to the last digit
+HALVINGS = 40  # of the bracket around an end of Koopman's interval: to twelve digits
 
 
 class Share(NamedTuple):
