@@ -125,7 +125,7 @@ def measure(folder: Path) -> Measured:
         final = max(record["round"] for record in rounds)
         ends[domain] = pooled(r for r in rounds if r["round"] > final - WINDOW)
         domains[domain] = pooled(rounds)
-    if all("chances" in record for record in later):
+    if all(record.get("chances") for record in later):
         whole["calibration"] = calibration_error(later)
     return Measured(windows=mean, error=error, whole=whole, ends=ends, domains=domains)
 
