@@ -13,7 +13,7 @@ from fairsaoml.cli.settings import parse_value
 from fairsaoml.cli.tables import print_rows, print_summary
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Attribute, Schema, Task
-from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.evaluate.flags import WARNINGS, left_out_words
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.learners.registry import configure, registered
 from fairsaoml.streams.datasets import home
@@ -258,6 +258,34 @@ def test_a_summary_counts_what_was_left_out_and_prints_it_beside_any_domain(caps
     said = capsys.readouterr().out
     for words in ("[/north]", "on [s]", "in 2 of 3 rounds", "1 update was", "32 rows", "4 columns"):
         assert words in said
+
+
+def test_what_was_left_out_is_said_with_the_reason():
+    """The journal's own words for it are those that a stream writes."""
+    labels = rows()["y"]
+    labels[1] = labels[3] = None
+    tasks = list(opened(pa.table(rows(y=labels))).tasks(0))
+    x = np.array([[1.0], [np.nan]])
+    broken = Task(x=x, y=np.zeros(2), group=np.zeros((2, 1), int))
+    broken = checked(broken, Schema(("x",), (Attribute("s", ("f", "m")),)), 1)
+    lines = [
+        line(i, seed=seed, warnings=list(task.warnings), left_out=task.left_out)
+        for i, task in enumerate([tasks[0], broken, tasks[0]], start=1)
+        for seed in (0, 1)
+    ]
+    lines += [line(4, left_out=1200)]
+    reasons = ["as asked", "free text", "as asked"]
+    summary = summarise(
+        lines, learner="l", stream="s", seeds=[0, 1], columns_left_out=3, column_reasons=reasons
+    )
+    assert left_out_words(summary) == [
+        "4 rows without a label were left out.",
+        "1 row with NaN or infinity was left out.",
+        "1,200 rows were left out.",
+        "3 columns were left out: 2 as asked; 1 free text.",
+    ]
+    few = summary | {"left_out": {"columns": 2, "reasons": {"columns": {"free text": 2}}}}
+    assert left_out_words(few) == ["2 columns were left out: free text."]
 
 
 def test_rows_that_are_left_out_are_counted():
