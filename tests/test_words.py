@@ -10,7 +10,7 @@ import pytest
 
 import attack
 from fairsaoml.cli.settings import parse_value
-from fairsaoml.cli.tables import print_rows, print_summary
+from fairsaoml.cli.tables import print_rows, print_runs, print_summary
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.flags import WARNINGS, left_out_words
@@ -286,6 +286,39 @@ def test_what_was_left_out_is_said_with_the_reason():
     ]
     few = summary | {"left_out": {"columns": 2, "reasons": {"columns": {"free text": 2}}}}
     assert left_out_words(few) == ["2 columns were left out: free text."]
+
+
+@pytest.mark.parametrize("narrow", [80, 60, 40])
+def test_the_names_of_runs_are_whole_in_a_narrow_window(narrow, monkeypatch, capsys):
+    learner = "fairsaoml-decoupled"
+    names = [f"x-sqf-large-{learner}-{number}" for number in range(2, 5)]
+    runs = [
+        {
+            "name": name,
+            "stream": "x-sqf-large.csv.gz",
+            "learner": learner,
+            "rounds": 146,
+            "verdict": "not enough rows to tell",
+            "when": "2026-11-18 21:00",
+        }
+        for name in names
+    ]
+    monkeypatch.setenv("COLUMNS", "200")
+    print_runs(runs)
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) == 4
+    assert all(str(value) in said for value in runs[0].values())
+    monkeypatch.setenv("COLUMNS", str(narrow))
+    print_runs(runs)
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= narrow
+    assert [line.split()[0] for line in said.splitlines() if line.startswith("x-")] == names
+    assert "--json, has more: learner, stream" in " ".join(said.split())
+    if narrow == 80:
+        assert all(word in said for word in ("rounds", "146", "rows to tell", "2026-11-18"))
+    other = "a" * 78
+    print_runs([run | {"name": other} for run in runs])
+    assert capsys.readouterr().out.split().count(other) == (3 if narrow == 80 else 0)
 
 
 def test_rows_that_are_left_out_are_counted():

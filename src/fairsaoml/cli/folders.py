@@ -122,7 +122,7 @@ def runs(
     json_: AsJson = False,
 ) -> None:
     """List the runs in a folder: stream, learner, rounds, verdict, when."""
-    from fairsaoml.cli.tables import print_rows
+    from fairsaoml.cli.tables import print_runs
     from fairsaoml.runs.listing import list_runs
 
     listed: list[dict[str, Any]] = list_runs(folder)
@@ -132,8 +132,7 @@ def runs(
     if not listed:
         typer.echo(f"no runs in {folder}; `fairsaoml run` makes one", err=True)
         return
-    titles = ["name", "stream", "learner", "rounds", "verdict", "when"]
-    print_rows(titles, [[str(run[title]) for title in titles] for run in listed])
+    print_runs(listed)
 
 
 def regret(
