@@ -4,8 +4,10 @@ import json
 import random
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,7 +19,7 @@ from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
 from fairsaoml.report.advice import changes
-from fairsaoml.report.chart import binned, series
+from fairsaoml.report.chart import TICK_ROOM, binned, series
 from fairsaoml.report.figures import Reach, inside
 from fairsaoml.report.reading import read_run
 
@@ -335,6 +337,23 @@ def test_dates_stand_on_the_axis_and_in_the_words(tmp_path: Path) -> None:
     words = [node.text for node in progress_of(text).iter() if node.get("class") == "tick"]
     assert "2021-03-01" in words
     assert json.loads(page.scripts[0])["labels"][8] == "Round 9, 2021-02-01 to 2021-02-28"
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 5, 20, 34, 60, 146, 149, 400])
+def test_dates_on_the_axis_do_not_run_together(rounds: int, tmp_path: Path) -> None:
+    def date(lines: list) -> None:
+        for line in lines:
+            line["period"] = [str(datetime(2011, 1, 1) + timedelta(6 * line["round"]))] * 2
+
+    folder = fake_run(tmp_path / "run", seeds=1, domains=(("", rounds),))
+    text, _ = page_of([change(folder, date)], tmp_path)
+    charts = [svg for svg in drawings(text) if "over time" in (svg[0].text or "")]
+    for chart in charts:
+        dates = [node for node in chart.iter() if re.match(r"\d{4}-", node.text or "")]
+        places = sorted(float(node.get("x", "")) for node in dates)
+        assert places
+        assert all(b - a >= TICK_ROOM for a, b in pairwise(places))
+    assert len(charts) > 1  # of several widths
 
 
 def test_the_words_follow_what_is_good_for_a_person_and_what_was_left_out(tmp_path: Path) -> None:
