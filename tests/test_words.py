@@ -282,7 +282,7 @@ def test_what_was_left_out_is_said_with_the_reason():
         "4 rows without a label were left out.",
         "1 row with NaN or infinity was left out.",
         "1,200 rows were left out.",
-        "3 columns were left out: 2 as asked; 1 free text.",
+        "3 columns were left out: as asked (2); free text (1).",
     ]
     few = summary | {"left_out": {"columns": 2, "reasons": {"columns": {"free text": 2}}}}
     assert left_out_words(few) == ["2 columns were left out: free text."]

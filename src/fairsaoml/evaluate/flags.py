@@ -28,7 +28,7 @@ def left_out_words(summary: Mapping[str, Any]) -> list[str]:
     >>> left_out_words({"left_out": {"rows": 2400, "columns": 3, "reasons": why}, "rounds": 9})
     ... # doctest: +NORMALIZE_WHITESPACE
     ['2,400 rows without a label were left out.',
-     '3 columns were left out: 1 as asked; 2 free text.']
+     '3 columns were left out: as asked (1); free text (2).']
     """
     counts = summary.get("left_out") or {}  # summaries of earlier versions have none
     said = []
@@ -50,7 +50,7 @@ def left_out_words(summary: Mapping[str, Any]) -> list[str]:
 
 def _each(numbers: Mapping[str, int]) -> str:
     """Reasons, each with how many columns it speaks of, where there are several."""
-    each = list(numbers) if len(numbers) == 1 else [f"{n} {why}" for why, n in numbers.items()]
+    each = list(numbers) if len(numbers) == 1 else [f"{why} ({n})" for why, n in numbers.items()]
     return f": {'; '.join(each)}" if each else ""
 
 
