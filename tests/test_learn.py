@@ -209,6 +209,20 @@ def test_the_live_model_is_the_one_that_has_learned_more(folder, whole):
     assert ours.decision_function(rows).tolist() == theirs.decision_function(rows).tolist()
 
 
+def test_what_was_taken_back_is_said(command, folder):
+    learn(folder, applicants(180, 100))
+    learn(folder, applicants(180, 220))  # of which 100 are known
+    said = command("learn", folder, "--undo")
+    assert said.code == 0
+    words = "taken back: 120 new rows and 2 rounds; the run has 4 rounds again, and 40 rows waiting"
+    assert words in said.err
+    assert learn(folder, applicants(180, 110)).waiting == 50
+    said = command("learn", folder, "--undo", "--json")
+    words = "taken back: 10 new rows and 0 rounds; the run has 4 rounds again, and 40 rows waiting"
+    assert words in said.err
+    assert json.loads(said.out)["rounds"] == 4
+
+
 def test_a_table_that_has_grown_is_known(tmp_path):
     folder = run_on(applicants(0, 180), tmp_path, save_predictions=False)
     path = tmp_path / "jobs.csv"

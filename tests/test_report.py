@@ -4,8 +4,10 @@ import json
 import random
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +18,8 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
-from fairsaoml.report.chart import binned, series
+from fairsaoml.report.advice import changes
+from fairsaoml.report.chart import TICK_ROOM, binned, series
 from fairsaoml.report.figures import Reach, inside
 from fairsaoml.report.reading import read_run
 
@@ -336,6 +339,23 @@ def test_dates_stand_on_the_axis_and_in_the_words(tmp_path: Path) -> None:
     assert json.loads(page.scripts[0])["labels"][8] == "Round 9, 2021-02-01 to 2021-02-28"
 
 
+@pytest.mark.parametrize("rounds", [2, 3, 5, 20, 34, 60, 146, 149, 400])
+def test_dates_on_the_axis_do_not_run_together(rounds: int, tmp_path: Path) -> None:
+    def date(lines: list) -> None:
+        for line in lines:
+            line["period"] = [str(datetime(2011, 1, 1) + timedelta(6 * line["round"]))] * 2
+
+    folder = fake_run(tmp_path / "run", seeds=1, domains=(("", rounds),))
+    text, _ = page_of([change(folder, date)], tmp_path)
+    charts = [svg for svg in drawings(text) if "over time" in (svg[0].text or "")]
+    for chart in charts:
+        dates = [node for node in chart.iter() if re.match(r"\d{4}-", node.text or "")]
+        places = sorted(float(node.get("x", "")) for node in dates)
+        assert places
+        assert all(b - a >= TICK_ROOM for a, b in pairwise(places))
+    assert len(charts) > 1  # of several widths
+
+
 def test_the_words_follow_what_is_good_for_a_person_and_what_was_left_out(tmp_path: Path) -> None:
     folder = fake_run(tmp_path / "run", seeds=1, domains=(("", 8),))
 
@@ -397,7 +417,43 @@ def test_a_change_of_the_world_is_named_with_its_time(tmp_path: Path) -> None:
 
     folder = change(fake_run(tmp_path / "turned", domains=(("", 40),)), turn)
     _, page = page_of([folder], tmp_path)
-    assert "The world has likely changed: around round 21 accuracy fell from" in page.text
+    assert "The world has likely changed: between rounds 21 and 30 accuracy fell from" in page.text
+
+
+def test_a_change_is_one_of_what_the_run_aims_at_and_changes_are_in_order_of_time(
+    tmp_path: Path,
+) -> None:
+    def few(lines: list) -> None:
+        """6 % positives; the threshold moves at round 11, the world at 31, and more at 21."""
+        for line in lines:
+            late, more = line["round"] > 30, 30 if line["round"] > 20 else 0
+            found, false = (48, 376) if line["round"] > 10 else (36, 188)  # balanced .7, .7
+            y1, y0 = 60 + more, 940 - more
+            counts = {
+                "rows": 1000,
+                "y1_rows": y1,
+                "y0_rows": y0,
+                "true_positive": round(found / 60 * y1 * (0.2 if late else 1)),
+                "false_positive": round(false / 940 * y0),
+            }
+            counts["predicted_positive"] = counts["true_positive"] + counts["false_positive"]
+            line["counts"] = {"group": {"majority": counts}}
+            line["period"] = [f"2021-{line['round']:03d}", f"2021-{line['round']:03d}"]
+
+    folder = change(fake_run(tmp_path / "run", seeds=1, domains=(("", 40),)), few)
+    assert [words.split(" from")[0] for words in changes(read_run(folder))] == [
+        "between rounds 11 and 20 (2021-011 to 2021-020) accuracy fell",
+        "between rounds 21 and 30 (2021-021 to 2021-030) the share of positive labels rose",
+        "between rounds 31 and 40 (2021-031 to 2021-040) accuracy fell",
+    ]
+    spec = json.loads((folder / "spec.json").read_text())
+    spec["learner"]["config"]["decision"] = "balanced"
+    (folder / "spec.json").write_text(json.dumps(spec))
+    assert changes(read_run(folder)) == [
+        "between rounds 21 and 30 (2021-021 to 2021-030) the share of positive labels rose from "
+        "0.06 to 0.09",
+        "between rounds 31 and 40 (2021-031 to 2021-040) balanced accuracy fell from 0.70 to 0.38",
+    ]
 
 
 def test_thin_rounds_are_pooled_until_they_say_something(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 import attack
 from fairsaoml.cli.settings import parse_value
-from fairsaoml.cli.tables import print_rows, print_summary
+from fairsaoml.cli.tables import print_rows, print_runs, print_summary
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Attribute, Schema, Task
-from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.evaluate.flags import WARNINGS, left_out_words
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.learners.registry import configure, registered
 from fairsaoml.streams.datasets import home
@@ -258,6 +258,67 @@ def test_a_summary_counts_what_was_left_out_and_prints_it_beside_any_domain(caps
     said = capsys.readouterr().out
     for words in ("[/north]", "on [s]", "in 2 of 3 rounds", "1 update was", "32 rows", "4 columns"):
         assert words in said
+
+
+def test_what_was_left_out_is_said_with_the_reason():
+    """The journal's own words for it are those that a stream writes."""
+    labels = rows()["y"]
+    labels[1] = labels[3] = None
+    tasks = list(opened(pa.table(rows(y=labels))).tasks(0))
+    x = np.array([[1.0], [np.nan]])
+    broken = Task(x=x, y=np.zeros(2), group=np.zeros((2, 1), int))
+    broken = checked(broken, Schema(("x",), (Attribute("s", ("f", "m")),)), 1)
+    lines = [
+        line(i, seed=seed, warnings=list(task.warnings), left_out=task.left_out)
+        for i, task in enumerate([tasks[0], broken, tasks[0]], start=1)
+        for seed in (0, 1)
+    ]
+    lines += [line(4, left_out=1200)]
+    reasons = ["as asked", "free text", "as asked"]
+    summary = summarise(
+        lines, learner="l", stream="s", seeds=[0, 1], columns_left_out=3, column_reasons=reasons
+    )
+    assert left_out_words(summary) == [
+        "4 rows without a label were left out.",
+        "1 row with NaN or infinity was left out.",
+        "1,200 rows were left out.",
+        "3 columns were left out: as asked (2); free text (1).",
+    ]
+    few = summary | {"left_out": {"columns": 2, "reasons": {"columns": {"free text": 2}}}}
+    assert left_out_words(few) == ["2 columns were left out: free text."]
+
+
+@pytest.mark.parametrize("narrow", [80, 60, 40])
+def test_the_names_of_runs_are_whole_in_a_narrow_window(narrow, monkeypatch, capsys):
+    learner = "fairsaoml-decoupled"
+    names = [f"x-sqf-large-{learner}-{number}" for number in range(2, 5)]
+    runs = [
+        {
+            "name": name,
+            "stream": "x-sqf-large.csv.gz",
+            "learner": learner,
+            "rounds": 146,
+            "verdict": "not enough rows to tell",
+            "when": "2026-11-18 21:00",
+        }
+        for name in names
+    ]
+    monkeypatch.setenv("COLUMNS", "200")
+    print_runs(runs)
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) == 4
+    assert all(str(value) in said for value in runs[0].values())
+    monkeypatch.setenv("COLUMNS", str(narrow))
+    print_runs(runs)
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= narrow
+    assert [line.split()[0] for line in said.splitlines() if line.startswith("x-")] == names
+    assert "--json, has more: learner, stream" in " ".join(said.split())
+    if narrow == 80:
+        assert all(word in said for word in ("rounds", "146", "rows to tell", "2026-11-18"))
+    other = "a" * 78
+    print_runs([run | {"name": other} for run in runs])
+    assert capsys.readouterr().out.split().count(other) == (3 if narrow == 80 else 0)
 
 
 def test_rows_that_are_left_out_are_counted():

@@ -35,12 +35,20 @@ def learn(
         raise ConfigError("expected a file of new rows, or --undo; give one of them")
 
     from fairsaoml.cli.run import finish
+    from fairsaoml.report.words import count
     from fairsaoml.runs import learn as runs
     from fairsaoml.runs.events import as_events
 
     if undo:
-        if summary := runs.undo(folder):
-            finish(folder, summary, as_json=json_)
+        undone = runs.take_back(folder)
+        waiting = f", and {count(undone.waiting, 'row')} waiting" if undone.waiting else ""
+        typer.echo(
+            f"taken back: {count(undone.rows, 'new row')} and {count(undone.rounds, 'round')}; "
+            f"the run has {count(undone.after, 'round')} again{waiting}",
+            err=True,
+        )
+        if undone.summary:
+            finish(folder, undone.summary, as_json=json_)
         return
     assert file is not None
     with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
@@ -114,7 +122,7 @@ def runs(
     json_: AsJson = False,
 ) -> None:
     """List the runs in a folder: stream, learner, rounds, verdict, when."""
-    from fairsaoml.cli.tables import print_rows
+    from fairsaoml.cli.tables import print_runs
     from fairsaoml.runs.listing import list_runs
 
     listed: list[dict[str, Any]] = list_runs(folder)
@@ -124,8 +132,7 @@ def runs(
     if not listed:
         typer.echo(f"no runs in {folder}; `fairsaoml run` makes one", err=True)
         return
-    titles = ["name", "stream", "learner", "rounds", "verdict", "when"]
-    print_rows(titles, [[str(run[title]) for title in titles] for run in listed])
+    print_runs(listed)
 
 
 def regret(

@@ -1,18 +1,24 @@
 """Tables on stdout, made to fit a narrow window."""
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fairsaoml.cli.options import stem
 from fairsaoml.evaluate.flags import left_out_words
 from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
-__all__ = ["print_comparison", "print_rows", "print_summary", "say"]
+__all__ = ["print_comparison", "print_rows", "print_runs", "print_summary", "say"]
 
 SHORT = 20  # letters of a column that is not wrapped
+BETWEEN = 2  # letters from a column to the next
+WRAPPED = 12  # letters of a verdict in a narrow window
+RUN_TITLES = ("name", "stream", "learner", "rounds", "verdict", "when")
 ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 RATIOS = {"dp": "dp_ratio", "eo": "eo_ratio"}
 COLOURS = {"met": "green", "missed": "yellow", "fair": "green", "not fair": "yellow"}
@@ -98,6 +104,62 @@ def print_rows(titles: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
+
+
+def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table of runs whose names stay whole, so that they can be copied.
+
+    Where the window has no room for everything, what the names repeat goes first, then the time of
+    day, then the verdict is wrapped, then further columns go.
+    """
+    console = Console()
+    shown = {title: [str(run[title]) for run in runs] for title in RUN_TITLES}
+
+    def names_tell(title: str) -> bool:
+        parts = zip(shown["name"], shown[title], strict=True)
+        return all(stem(part) in name for name, part in parts)
+
+    def drop(title: str) -> None:
+        del shown[title]
+
+    def to_days(title: str) -> None:
+        shown[title] = [when.split(" ")[0] for when in shown[title]]
+
+    def wrap(title: str) -> None:
+        shown[title] = ["\n".join(textwrap.wrap(words, WRAPPED)) for words in shown[title]]
+
+    told = [title for title in ("learner", "stream") if names_tell(title)]
+    rest = ("learner", "stream", "when", "rounds", "verdict")
+    steps = [
+        *((drop, title) for title in told),
+        (to_days, "when"),
+        (wrap, "verdict"),
+        *((drop, title) for title in rest if title not in told),
+    ]
+    dropped = []
+    for step, title in steps:
+        if _width(shown) <= console.width:
+            break
+        step(title)
+        if title not in shown:
+            dropped.append(title)
+    table = _table()
+    for title in shown:
+        table.add_column(title, overflow="fold", no_wrap=title != "name")
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*map(escape, row))
+    console.print(table)
+    if dropped:
+        say(f"A wider window, or --json, has more: {', '.join(dropped)}.", style="dim")
+
+
+def _width(columns: Mapping[str, Sequence[str]]) -> int:
+    """The letters that a table of these columns needs."""
+    wide = [
+        max(cell_len(line) for cell in (title, *cells) for line in cell.split("\n"))
+        for title, cells in columns.items()
+    ]
+    return sum(wide) + BETWEEN * (len(wide) - 1)
 
 
 def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:

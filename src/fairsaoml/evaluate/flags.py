@@ -24,6 +24,11 @@ def left_out_words(summary: Mapping[str, Any]) -> list[str]:
 
     >>> left_out_words({"left_out": {"rounds": 1, "updates": 0, "rows": 20}, "rounds": 9})
     ['Nothing could be learned in 1 of 9 rounds.', '20 rows were left out.']
+    >>> why = {"rows": {"without a label": 2400}, "columns": {"as asked": 1, "free text": 2}}
+    >>> left_out_words({"left_out": {"rows": 2400, "columns": 3, "reasons": why}, "rounds": 9})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ['2,400 rows without a label were left out.',
+     '3 columns were left out: as asked (1); free text (2).']
     """
     counts = summary.get("left_out") or {}  # summaries of earlier versions have none
     said = []
@@ -31,11 +36,23 @@ def left_out_words(summary: Mapping[str, Any]) -> list[str]:
         said.append(f"Nothing could be learned in {number} of {summary['rounds']} rounds.")
     if number := counts.get("updates"):
         said.append(f"{_were(number, 'update')} refused, as not finite.")
-    for what in ("row", "column"):
-        if number := counts.get(f"{what}s"):
-            said.append(f"{_were(number, what)} left out.")
+    reasons = counts.get("reasons") or {}  # those that are known
+    known = reasons.get("rows") or {}
+    parts = [(number, f" {why}") for why, number in known.items()]
+    for number, why in [*parts, (counts.get("rows", 0) - sum(known.values()), "")]:
+        if number > 0:
+            said.append(f"{_were(number, 'row', why)} left out.")
+    if number := counts.get("columns"):
+        why = _each(reasons.get("columns") or {})
+        said.append(f"{_were(number, 'column')} left out{why}.")
     return said
 
 
-def _were(number: int, what: str) -> str:
-    return f"{number} {what} was" if number == 1 else f"{number} {what}s were"
+def _each(numbers: Mapping[str, int]) -> str:
+    """Reasons, each with how many columns it speaks of, where there are several."""
+    each = list(numbers) if len(numbers) == 1 else [f"{why} ({n})" for why, n in numbers.items()]
+    return f": {'; '.join(each)}" if each else ""
+
+
+def _were(number: int, what: str, which: str = "") -> str:
+    return f"1 {what}{which} was" if number == 1 else f"{number:,} {what}s{which} were"

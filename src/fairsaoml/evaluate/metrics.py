@@ -26,6 +26,7 @@ __all__ = [
     "MINIMUM_COUNT",
     "ODDS",
     "RATES",
+    "RECALLS",
     "UNSEEN",
     "Counts",
     "GroupCounts",

@@ -6,6 +6,8 @@ skipped, and small rounds weigh little, but gaps in opposite directions cancel. 
 the mean over windows: counts are pooled over ten rounds at a time.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean, stdev
@@ -19,6 +21,8 @@ from fairsaoml.evaluate.windows import WINDOW, Line, windows_of
 
 __all__ = ["LAST_ROUNDS", "summarise"]
 
+LEFT_OUT = re.compile(r"(\d+) rows (.+) were left out")  # a stream's warning
+
 LAST_ROUNDS = WINDOW  # what `last` means, of a stream and of a domain
 
 
@@ -31,6 +35,7 @@ def summarise(
     best: Mapping[str, Mapping[str, float]] | None = None,
     asked: Asked | None = None,
     columns_left_out: int = 0,
+    column_reasons: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What `summary.json` says: blocks for all rounds, the last ten, and each domain.
 
@@ -43,7 +48,9 @@ def summarise(
     figures after a few labels of the round (D18), if the lines have them.
 
     A domain is a stretch of rounds of one domain; one that comes back is listed again. `best` is
-    what the stream knows to be achievable there. `verdict` is on what was `asked`, if given.
+    what the stream knows to be achievable there. `left_out` has `reasons` as far as they are known:
+    of rows from the journal's warnings, of columns from `column_reasons`. `verdict` is on what was
+    `asked`, if given.
 
     >>> counts = {"rows": 4, "predicted_positive": 2, "y1_rows": 2, "true_positive": 2,
     ...           "y0_rows": 2, "false_positive": 0}
@@ -71,7 +78,9 @@ def summarise(
         "stream": stream,
         "seeds": list(seeds),
         "rounds": len({line["round"] for line in lines}),
-        "left_out": _left_out(lines) | {"columns": columns_left_out},
+        "left_out": _left_out(lines)
+        | {"columns": columns_left_out}
+        | _reasons(lines, column_reasons),
         "overall": _block(lines),
         "last": _block(_last(lines)),
         "domains": domains,
@@ -97,6 +106,27 @@ def _left_out(lines: Sequence[Line]) -> dict[str, int]:
         "updates": sum(WARNINGS["not_finite"] in words for words in said),
         "rows": sum(rows.values()),
     }
+
+
+def _reasons(lines: Sequence[Line], columns: Sequence[str]) -> dict[str, Any]:
+    """Why rows and columns were left out, each reason with their number; empty where none is known.
+
+    >>> line = {"round": 1, "seed": 0, "warnings": ["3 rows without a label were left out"]}
+    >>> _reasons([line, line | {"seed": 1}, line | {"round": 2}], ["as asked"])
+    {'reasons': {'rows': {'without a label': 6}, 'columns': {'as asked': 1}}}
+    """
+    rounds: dict[tuple[int, str], int] = {}  # rows of a round: its seeds share them
+    for line in lines:
+        for warning in line.get("warnings") or ():
+            if said := LEFT_OUT.fullmatch(warning):
+                key = line["round"], said[2]
+                rounds[key] = max(rounds.get(key, 0), int(said[1]))
+    rows: Counter[str] = Counter()
+    for (_, why), number in rounds.items():
+        rows[why] += number
+    known = {"rows": dict(rows), "columns": dict(Counter(columns))}
+    known = {what: numbers for what, numbers in known.items() if numbers}
+    return {"reasons": known} if known else {}
 
 
 def _last(lines: Sequence[Line]) -> list[Line]:

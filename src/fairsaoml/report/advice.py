@@ -6,9 +6,12 @@ The cost is the decisions as they were, beside those of the same learner without
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
+from operator import itemgetter
+from statistics import mean
 from typing import Any, NamedTuple
 
-from fairsaoml.evaluate.metrics import RATES, metric_of, summed
+from fairsaoml.evaluate.confidence import Share
+from fairsaoml.evaluate.metrics import RATES, RECALLS, metric_of, summed
 from fairsaoml.evaluate.rule import RULE
 from fairsaoml.evaluate.verdict import compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
@@ -103,38 +106,47 @@ def cost(run: Run) -> Cost:
 
 
 def changes(run: Run) -> list[str]:
-    """Return the likely changes of the world in words: windows that differ by more than chance."""
+    """Return the likely changes of the world in words, in order of time.
+
+    They are windows that differ from the one before by more than chance: in their labels, or, for
+    the worse, in the accuracy that the run aims at. Where the threshold is the base rate, that is
+    balanced accuracy: plain accuracy would follow the threshold.
+    """
     seed = [line for line in run.lines if line["seed"] == run.seeds[0] and line["counts"]]
-    windows = windows_of(seed)
+    rates = RECALLS if run.measure == "balanced_accuracy" else (run.measure,)
     seen = []
-    for before, after in pairwise(windows):
+    for place, (before, after) in enumerate(pairwise(windows_of(seed))):
         totals = [
             summed(mean_counts(window, next(iter(window[0]["counts"]))).values())
             for window in (before, after)
         ]
-        labels = [(total.y1_rows, total.rows) for total in totals]
-        right = [RATES["accuracy"].share(total) for total in totals]
-        for what, pair, matters in (
+        labels = [[Share(total.y1_rows, total.rows)] for total in totals]
+        right = [[RATES[rate].share(total) for rate in rates] for total in totals]
+        for what, (old, new), matters in (
             ("the share of positive labels", labels, abs),
-            ("accuracy", right, lambda size: -size),
+            (run.measure.replace("_", " "), right, lambda size: -size),
         ):
-            size = matters(_errors_apart(*pair))
+            size = matters(_errors_apart(old, new))
             if size > CERTAIN:
-                old, new = (part / whole for part, whole in pair)
-                verb = "fell" if new < old else "rose"
-                where = f"around {run.when(after[0]['round'])}"
-                seen.append((size, f"{where} {what} {verb} from {old:.2f} to {new:.2f}"))
-    return [words for _, words in sorted(seen, reverse=True)[:MOST_CHANGES]]
+                was, became = (mean(share.rate for share in shares) for shares in (old, new))
+                verb = "fell" if became < was else "rose"
+                within = run.between(after[0]["round"], after[-1]["round"])
+                words = f"{within} {what} {verb} from {was:.2f} to {became:.2f}"
+                seen.append((size, place, words))
+    largest = sorted(seen, reverse=True)[:MOST_CHANGES]
+    return [words for _, _, words in sorted(largest, key=itemgetter(1))]
 
 
-def _errors_apart(before: Sequence[float], after: Sequence[float]) -> float:
-    """The second share minus the first, in standard errors of equal ones."""
-    (a, n), (b, m) = before, after
-    if not (n and m):
-        return 0.0
-    both = (a + b) / (n + m)
-    error = math.sqrt(both * (1 - both) * (1 / n + 1 / m))
-    return (b / m - a / n) / error if error else 0.0
+def _errors_apart(before: Sequence[Share], after: Sequence[Share]) -> float:
+    """The mean of the second shares minus that of the first, in standard errors of equal ones."""
+    apart = variance = 0.0
+    for (a, n), (b, m) in zip(before, after, strict=True):
+        if not (n and m):
+            return 0.0
+        both = (a + b) / (n + m)
+        apart += b / m - a / n
+        variance += both * (1 - both) * (1 / n + 1 / m)
+    return apart / math.sqrt(variance) if variance else 0.0
 
 
 def times_enough(run: Run, notion: Mapping[str, Any]) -> float | None:

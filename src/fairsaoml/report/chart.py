@@ -4,6 +4,7 @@ A `Chart` is drawn once for each width it is read at. Its panels keep the values
 so that a page can show them under the pointer.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ DOMAINS = 26.0  # the strip of names on top
 TITLE_LETTER = 8.0  # the width of a letter of a panel's title, generously
 LABEL_ROOM = 9.0  # to either side of a label inside a layer
 SMALLEST_LABEL = 13.0  # a layer thinner than this is not labelled inside
-TICK_ROOM = 90.0  # between the rounds that are written on the axis, about
+TICK_ROOM = 90.0  # between the rounds that are written on the axis, about; between dates, at least
 
 
 class Series(NamedTuple):
@@ -258,11 +259,19 @@ def _name_of(domain: Domain, frame: svg.Frame) -> str:
     return name if told else ""
 
 
+def _step(places: Sequence[float]) -> float:
+    """From one tick to the next; endless where there are fewer than two."""
+    return places[1] - places[0] if len(places) > 1 else math.inf
+
+
 def _round_ticks(run: Run, frame: svg.Frame) -> list[tuple[float, str]]:
     """Places on the axis: with the rounds' first days where there are times, else their numbers."""
     days = {number: day(period[0]) for number, period in run.periods.items()}
     low, high = frame.x_range
     about = max(int(frame.width / TICK_ROOM), 2 if days else 4)
+    room = TICK_ROOM * (high - low) / frame.width  # in rounds; dates run together in less
+    while days and about > 1 and _step(svg.ticks(low, high, about)) < room:
+        about -= 1
     inside = [value for value in svg.ticks(low, high, about) if value == int(value) and value >= 1]
     if high - low <= 3:
         inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]

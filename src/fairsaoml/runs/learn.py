@@ -51,7 +51,7 @@ from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.reading import join, open_source
 from fairsaoml.streams.table.stream import encoded_tasks
 
-__all__ = ["Learned", "finish", "learn", "undo"]
+__all__ = ["Learned", "Undone", "finish", "learn", "take_back", "undo"]
 
 LEARNING, DONE, UNDOING = "learning", "done", "undoing"
 
@@ -64,6 +64,16 @@ class Learned(NamedTuple):
     learned: int  # in full tasks, those that had been waiting included
     rounds: int
     waiting: int  # for the next call
+    summary: dict[str, Any]  # of the whole run
+
+
+class Undone(NamedTuple):
+    """What was taken back, and what the run is again."""
+
+    rows: int  # new ones of the call that was taken back: learned or waiting
+    rounds: int  # that it had added
+    after: int  # how many rounds the run has
+    waiting: int  # rows, for the next call
     summary: dict[str, Any]  # of the whole run
 
 
@@ -171,6 +181,11 @@ def undo(folder: Path) -> dict[str, Any]:
     Raises:
         RunError: there is none, or it was taken back already; only the last one can be.
     """
+    return take_back(folder).summary
+
+
+def take_back(folder: Path) -> Undone:
+    """Undo the last call of `learn`, as `undo` does; return what was taken back."""
     content = read_spec(folder)
     with locked(folder):
         record = _finished(folder, content)
@@ -179,10 +194,18 @@ def undo(folder: Path) -> dict[str, Any]:
                 f"expected a call of `fairsaoml learn` to take back in {folder}, found none; only "
                 "the last one can be taken back"
             )
+        call = record["calls"][-1]
         with writing(folder):
-            record["calls"][-1]["state"] = UNDOING
+            call["state"] = UNDOING
             write_record(folder, record)
-        return _finish_undoing(folder, content, record)
+        summary = _finish_undoing(folder, content, record)
+        return Undone(
+            rows=call["fingerprint"]["rows"] - call["known"],
+            rounds=call["rounds"],
+            after=call["after"],
+            waiting=record["calls"][-1]["waiting"] if record["calls"] else 0,
+            summary=summary,
+        )
 
 
 def finish(folder: Path, on_round: OnRound | None = None) -> None:

@@ -197,6 +197,7 @@ def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
     if not lines and "before" in content:
         (folder / SUMMARY).unlink(missing_ok=True)
         return {}
+    dropped = (content["stream"]["encoder"] or {}).get("dropped", ())
     summary = summarise(
         lines,
         learner=spec.learner,
@@ -204,7 +205,8 @@ def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
         seeds=spec.seeds,
         best=best,
         asked=Asked.of(content),
-        columns_left_out=len((content["stream"]["encoder"] or {}).get("dropped", ())),
+        columns_left_out=len(dropped),
+        column_reasons=[column["reason"] for column in dropped],
     )
     write_json(folder / SUMMARY, summary)
     return read_json(folder / SUMMARY)
