@@ -1,6 +1,7 @@
 """Our generator gives the numbers of `jax.random`, bit by bit."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -41,7 +42,7 @@ def test_keys_are_those_of_jax():
 
 
 def test_a_number_for_each_row_does_not_depend_on_how_many_there_are():
-    ours = threefry.uniform_each(key_of(3), np.arange(5))
+    ours = threefry.uniform_each(key_of(3), jnp.arange(5))
     for row in range(5):
         assert ours[row] == jax.random.uniform(jax.random.fold_in(key_of(3), row))
 
