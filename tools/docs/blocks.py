@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tools.docs.pages import Block
+from tools.docs.pages import ROOT, Block
 
 __all__ = ["Failed", "commands", "run", "wanted"]
 
@@ -75,11 +75,12 @@ def _parse(block: Block) -> None:
 def _tell(steps: list[dict], folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     scripts = str(Path(sys.executable).parent)  # where the command `fairsaoml` is
+    path = f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}"
     done = subprocess.run(
         [sys.executable, "-P", str(STORY)],
         input=json.dumps(steps),
         cwd=folder,
-        env={**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}"},
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},  # `python -m paper` is there
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
