@@ -17,9 +17,9 @@ import jax
 import numpy as np
 import pandas as pd
 
+from benchmarks.cycle import compiled_for
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.evaluate.compilation import compiled_for
 from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner

@@ -8,13 +8,19 @@ import numpy as np
 
 from benchmarks.rows import Rows
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.evaluate.compilation import compiled_for
+from fairsaoml.core.types import Learner
+from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.seeds import bucket, stacked
 from fairsaoml.learners import registry
 
-__all__ = ["CYCLE", "cycle_of"]
+__all__ = ["CYCLE", "compiled_for", "cycle_of"]
 
 CYCLE = 32  # rounds
+
+
+def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
+    """A function made of a learner's, compiled; as it is where the learner's are NumPy's."""
+    return function if learner.turn else jit(function)
 
 
 def cycle_of(name: str, config: LearnerConfig, rows: Rows, last: int) -> Callable[[], object]:

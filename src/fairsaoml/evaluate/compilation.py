@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.core.types import Learner
 
 __all__ = [
     "cache_folder",
-    "compiled_for",
     "jit",
     "jit_once",
     "remove_torn",
@@ -91,11 +89,6 @@ def jit_once(function: Callable[..., Any]) -> Callable[..., Any]:
 
     compiled = jax.jit(function, compiler_options=_for_once())
     return call
-
-
-def compiled_for(learner: Learner, function: Callable[..., Any]) -> Any:
-    """A function made of a learner's, compiled; as it is where the learner's are NumPy's."""
-    return function if learner.turn else jit(function)
 
 
 @cache
