@@ -1,8 +1,7 @@
 """Memory of a process that goes on learning: `python -m benchmarks.memory LEARNER ROUNDS`.
 
 A fresh process learns tiny tasks with the horizon unknown. Its resident memory is read after 200
-rounds and after the last one, and so is the size of the learner's state; the storage of levels has
-doubled once by then, at round 257, and a second program was compiled for it.
+rounds and after the last one, and so is the size of the learner's state.
 """
 
 import gc

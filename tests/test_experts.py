@@ -132,10 +132,10 @@ def test_a_waking_levels_sample_holds_this_round_only_and_a_sleepers_its_whole_i
 # Growing
 
 
-def test_storage_is_the_levels_of_the_horizon_or_eight():
+def test_storage_is_the_levels_of_the_horizon_or_sixteen():
     assert experts.storage(IntervalConfig(horizon=18)) == 4
     assert experts.storage(IntervalConfig(horizon=243, base=3)) == 5
-    assert experts.storage(IntervalConfig()) == 8
+    assert experts.storage(IntervalConfig()) == 16
 
 
 def test_room_is_doubled_at_the_round_in_which_a_ninth_level_joins():
@@ -147,28 +147,28 @@ def test_room_is_doubled_at_the_round_in_which_a_ninth_level_joins():
 
 
 def grown(name):
-    """A learner of an endless stream with its state at round 256, every level marked."""
+    """A learner of an endless stream with its state at round 2^16, every level marked."""
     config = registry.configure(name, SMALL)
     built = registry.build(name, config, SCHEMA)
     state = built.init(jax.random.key(0))
     return built, state._replace(
         learned=state.learned._replace(
-            bank=state.learned.bank._replace(regret=jnp.arange(1.0, 9.0))
+            bank=state.learned.bank._replace(regret=jnp.arange(1.0, 17.0))
         )
     )
 
 
-def test_a_bank_grows_from_eight_to_sixteen_levels_at_round_257_and_keeps_what_it_has():
+def test_a_bank_grows_to_twice_its_levels_when_one_more_joins_and_keeps_what_it_has():
     built, state = grown("fairsaoml")
-    assert built.grow(state, 256) is state
-    state, wide = state.learned, built.grow(state, 257).learned
-    assert wide.bank.regret.tolist() == [*range(1, 9), *[0] * 8]
+    assert built.grow(state, 2**16) is state
+    state, wide = state.learned, built.grow(state, 2**16 + 1).learned
+    assert wide.bank.regret.tolist() == [*range(1, 17), *[0] * 16]
     before, after = jax.tree.leaves(state.bank.pair), jax.tree.leaves(wide.bank.pair)
     for old, new in zip(before, after, strict=True):
-        assert new.shape == (16, *old.shape[1:])
-        np.testing.assert_array_equal(new[:8], old)
-    assert wide.samples.priority.shape[0] == 16
-    assert not buffers.is_held(wide.samples.priority[8:]).any()
+        assert new.shape == (32, *old.shape[1:])
+        np.testing.assert_array_equal(new[:16], old)
+    assert wide.samples.priority.shape[0] == 32
+    assert not buffers.is_held(wide.samples.priority[16:]).any()
 
 
 def test_levels_join_an_endless_stream_awake_and_absent_ones_are_left_out(monkeypatch):

@@ -86,7 +86,7 @@ def test_saved_and_loaded_it_goes_on_with_the_same_bytes(tmp_path, name, rounds)
 def test_a_memory_that_has_grown_is_saved_as_large_as_it_is(tmp_path):
     stayed = online("aod", horizon=None)
     before = sum(leaf.nbytes for leaf in jax.tree.leaves(memory(stayed)[0]))
-    stayed.round = 299  # as if so many rounds had been: the first storage is for 255
+    stayed.round = 70_000  # as if so many rounds had been: the first storage is for 65,536
     stayed.learn(TASKS[0])
     assert sum(leaf.nbytes for leaf in jax.tree.leaves(memory(stayed)[0])) > before
     stayed.save(tmp_path / "model")
@@ -216,9 +216,9 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
 def test_programs_for_less_room_are_dropped_once_they_are_outgrown():
     model = online("aod", horizon=None)
     model.learn(TASKS[0])
-    model.round = 256  # the last that eight levels have room for
+    model.round = 2**16  # the last that the first storage has room for
     model.learn(TASKS[1])
-    assert len(model.info.weights) == 16
+    assert len(model.info.weights) == 32
     assert len(model._programs.step.programs) == 1
 
 

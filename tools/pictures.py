@@ -1,7 +1,8 @@
-"""The pictures of docs/explanation.md and docs/results.md.
+"""The pictures of docs/explanation.md, docs/results.md and docs/performance.md.
 
 python -m tools.pictures threshold docs/threshold.svg
 python -m tools.pictures curves docs/ask-and-get.svg --streams A,B --tables FOLDER
+python -m tools.pictures round docs/round.svg
 """
 
 import argparse
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import parts
 from matplotlib.axes import Axes
 from paper.drawing.style import EDGE, INK, SOFT, STROKES, figure_of, styled, to_svg, write
 
@@ -21,6 +23,7 @@ ASKED = (0.8, 0.9, 0.95)
 OURS = "fairsaoml-decoupled ratio={}"
 THEIRS = "expgrad-eo ratio={} every=4"
 WIDTH, ACROSS, PANEL = 900.0, 3, 250.0
+BAR = 24.0  # points from one part of a round to the next
 
 
 @styled
@@ -121,15 +124,43 @@ def _round_ticks(panel: Axes) -> None:
     panel.locator_params(nbins=4)
 
 
+@styled
+def draw_round() -> str:
+    """What the parts of a round take, of a small task and of a large one."""
+    rounds = parts.rounds()
+    names = list(rounds[0].parts)
+    figure = figure_of(WIDTH, BAR * len(names) + 60)
+    panels = figure.subplots(1, len(rounds), sharey=True, squeeze=False)[0]
+    places = np.arange(len(names))
+    for panel, one, stroke in zip(panels, rounds, STROKES, strict=False):
+        took = list(one.parts.values())
+        panel.set_title(one.title)
+        panel.barh(places, took, height=0.62, color=stroke.colour)
+        panel.set(xlim=(0, 1.15 * max(took)), xlabel="milliseconds", yticks=places)
+        panel.set_yticklabels(names, color=INK)
+        panel.grid(visible=False)
+        panel.tick_params(labelleft=panel is panels[0])
+        for place, value in zip(places, took, strict=True):
+            write(panel, f"{value:.2f}", (value, place), (5, -4), "data", color=SOFT)
+    panels[0].invert_yaxis()
+    said = "; ".join(
+        f"{one.title}: " + ", ".join(f"{name} {took:.2f}" for name, took in one.parts.items())
+        for one in rounds
+    )
+    return to_svg(figure, "Where the time of a round goes, in milliseconds", said)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("picture", choices=["threshold", "curves"])
+    parser.add_argument("picture", choices=["threshold", "curves", "round"])
     parser.add_argument("file", type=Path)
     parser.add_argument("--streams", default="")
     parser.add_argument("--tables", type=Path, action="append", default=[])
     chosen = parser.parse_args()
     if chosen.picture == "threshold":
         chosen.file.write_text(draw_threshold())
+    elif chosen.picture == "round":
+        chosen.file.write_text(draw_round())
     else:
         known = sources(chosen.tables)
         chosen.file.write_text(draw_curves([known[name] for name in chosen.streams.split(",")]))

@@ -43,7 +43,9 @@ __all__ = [
     "widen_samples",
 ]
 
-FIRST_LEVELS = 8  # storage when the horizon is unknown; doubled when full
+# Storage when the horizon is unknown, doubled when full: of base 2 enough for 65,536 rounds. With
+# less, a service would stop for a compilation in its second hundred of rounds.
+FIRST_LEVELS = 16
 
 Tree = TypeVar("Tree")
 
