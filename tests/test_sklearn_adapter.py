@@ -252,6 +252,16 @@ def test_to_learn_without_fairness_is_said():
         quick(constraints="none").fit(X, Y)
 
 
+def test_a_label_so_rare_that_all_decisions_may_be_alike_is_said_unless_one_half_is_meant():
+    rare = np.arange(240) % 30 == 0
+    with pytest.warns(UserWarning, match=r"3\.3 % of the first rows are True.*decision='balanced'"):
+        quick().fit(X, rare, sensitive_features=SEX)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for meant in ("balanced", 0.5):
+            quick(decision=meant).fit(X, rare, sensitive_features=SEX)
+
+
 @pytest.mark.filterwarnings("ignore:FairGLCClassifier learns without")
 def test_sensitive_features_are_given_always_or_never():
     with pytest.raises(ValueError, match="expected some sensitive_features, as in the first call"):

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from fairsaoml.core.errors import warn
 from fairsaoml.core.intervals import level_count
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
@@ -31,6 +32,7 @@ __all__ = ["OnlineClassifier"]
 SEEDS = 2**31 - 1  # drawn from, where random_state is no number
 FEWEST_ROWS, MOST_ROWS = 100, 1000  # of a task, unless task_size is set
 TASKS = 20  # of so many rows, within these limits
+RARE = 0.1  # of the first rows: hardly any row has a label so rare more likely than not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         size = self._checked("task_size") or min(max(len(y) // TASKS, FEWEST_ROWS), MOST_ROWS)
         tasks = max(1, round(len(y) / size))
         parts = np.array_split(np.arange(len(y)), tasks)
-        self._begin(X[parts[0]], _two(unique_labels(y)), table, horizon=tasks)
+        self._begin(X[parts[0]], y[parts[0]], _two(unique_labels(y)), table, horizon=tasks)
         return self._learn(X, y, table, parts)
 
     @one_at_a_time
@@ -149,7 +151,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
             unseen = np.setdiff1d(y, known).tolist()
             raise ValueError(f"y contains previously unseen labels: {unseen}")
         if first:
-            self._begin(X, known, table, horizon=None)
+            self._begin(X, y, known, table, horizon=None)
         return self._learn(X, y, table, [np.arange(len(y))])
 
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -199,7 +201,9 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
             check_consistent_length(X, table)
         return table
 
-    def _begin(self, first: np.ndarray, classes: np.ndarray, table: Any, horizon: Any) -> None:
+    def _begin(
+        self, first: np.ndarray, y: np.ndarray, classes: np.ndarray, table: Any, horizon: Any
+    ) -> None:
         """Fix what never changes again; nothing is set before all of it is checked."""
         width = first.shape[1]
         names = getattr(self, "feature_names_in_", None)
@@ -207,6 +211,13 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         self._start(list(map(str, names)), table, self._settings(horizon), self._seed())
         self._scaling = Scaling.of(first) if self._checked("standardize") else Scaling.none(width)
         self.classes_ = classes
+        share = float(np.mean(y == classes[1]))
+        if self._learned.config.decision == "accuracy" and 0 < min(share, 1 - share) < RARE:
+            warn(
+                f"{100 * share:.1f} % of the first rows are {classes.tolist()[1]!r}, and rows are "
+                "decided at probability 0.5, so nearly all may get the same decision; "
+                "decision='balanced' decides at the base rate, decision=0.5 keeps one half"
+            )
 
     def _learn(self, X: np.ndarray, y: np.ndarray, table: Any, parts: Sequence[np.ndarray]) -> Self:
         """Learn from each part of the rows, a round each."""
