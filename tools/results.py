@@ -129,7 +129,7 @@ def _stream(source: Source) -> tuple[str, dict[str, Any]]:
             pair = parse_settings([value])
             typed |= {key: pair[key] for key in pair if key in setting_names(stream)}
         else:
-            typed[flag.removeprefix("--")] = int(value) if flag == "--tasks" else value
+            typed[flag.removeprefix("--")] = int(value) if flag in ("--tasks", "--rows") else value
     if is_table(stream) and "positive" in typed:
         typed["positive"] = str(typed["positive"])
     return stream, typed
