@@ -61,8 +61,8 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-golden: install  ## regenerate the golden runs; look at the diff before committing it
-	$(BIN)/python -m tests.golden
+golden: install  ## golden runs of new learners, LEARNERS="a b": theirs anew; read the diff
+	$(BIN)/python -m tests.golden $(LEARNERS)
 
 docs: install  ## runs every block of the documentation, checks its links, builds build/docs
 	$(BIN)/python -m tools.docs

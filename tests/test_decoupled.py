@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from fairsaoml.core import fair_rule, feature_maps, heads, row_sample, rule_solver
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.types import Attribute, Batch, Schema, Task
 from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner
@@ -354,7 +355,9 @@ def test_only_who_is_aware_looks_at_the_group():
 def test_settings_of_before_that_did_nothing_are_read_and_not_offered():
     entry = registry.entry("fairsaoml-decoupled")
     old = {"hidden": [40, 40], "model": "logistic", "tolerance": 0.1, "radius": None, "ratio": 0.8}
-    assert entry.config.from_dict(old) == entry.config(ratio=0.8)
+    assert entry.config.from_dict(old, saved=True) == entry.config(ratio=0.8)
+    with pytest.raises(ConfigError, match="unknown setting 'hidden'"):
+        entry.config.from_dict(old)
     assert set(entry.settings) == {"constraints", "decision", "ratio", "aware"}
 
 

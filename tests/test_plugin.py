@@ -9,7 +9,7 @@ import pytest
 import tiny
 from fairsaoml import OnlineLearner, Schema, Task, load
 from fairsaoml.checks import check_learner
-from fairsaoml.core.fairness import NOTIONS
+from fairsaoml.core.fairness import NOTIONS, Among
 from fairsaoml.core.models import MODELS
 from fairsaoml.core.types import Attribute
 from fairsaoml.estimators import river, sklearn
@@ -46,6 +46,47 @@ def test_its_names_run_through_the_command_line(command, tmp_path):
     assert all(len(record["dual"]) == 2 for record in records)
     said = command("learners", "steady")
     assert "one of none, dp, eop, eo, young, or several" in " ".join(said.out.split())
+
+
+@pytest.mark.usefixtures("plugin")
+def test_its_constraint_is_named_in_the_verdict_which_cannot_measure_it(command, tmp_path):
+    words = ["--learner", tiny.FIRST, "--seeds", 1, "--out", tmp_path / "run", "--quiet", "--json"]
+    said = command("run", "coins", *words, "--set", "constraints=young")
+    verdict = json.loads(said.out)["verdict"]
+    assert verdict["asked"]["unmeasured"] == ["young"]
+    assert "young was asked for, which is not measured here" in json.dumps(verdict)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "what young compares is known to its learner alone" in page
+    assert "not asked to be fair" not in page
+
+
+@pytest.mark.usefixtures("plugin")
+def test_the_default_learner_says_which_constraints_it_takes(command):
+    said = command("run", "coins", "--set", "constraints=young")
+    assert said.code == 2
+    words = "one of none, dp, eop, eo, or several joined by +; young: only with other learners"
+    assert words in " ".join(said.err.split())
+    said = command("run", "coins", "--set", "model=quadratic")
+    assert "fairsaoml-decoupled has no setting 'model'" in " ".join(said.err.split())
+
+
+def test_a_registered_constraint_that_compares_rates_is_taken_by_the_default_learner(monkeypatch):
+    monkeypatch.setitem(NOTIONS.builtin, "alarms", Among({"fpr": 0}))
+    schema = Schema(features=("merit",), attributes=(Attribute("sex", ("f", "m")),))
+    random = np.random.default_rng(0)
+    sex = random.integers(0, 2, 4000)
+    x = (random.normal(size=4000) + sex).astype(np.float32)[:, None]
+    task = Task(x=x, y=random.random(4000) < 1 / (1 + np.exp(-2 * x[:, 0])), group=sex[:, None])
+
+    def false_alarms(constraints):
+        online = OnlineLearner(schema, settings={"constraints": constraints}).learn(task)
+        decided = online.learn(task).decide(x)
+        return [decided[(sex == code) & ~task.y].mean() for code in (0, 1)]
+
+    low, high = false_alarms("none")
+    assert low / high < 0.5
+    low, high = sorted(false_alarms("alarms"))
+    assert low / high > 0.8
 
 
 @pytest.mark.usefixtures("plugin")

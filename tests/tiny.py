@@ -32,13 +32,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fairsaoml": {**SHARED, "query": 4},
 }
 GOLDEN: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(registry.BUILTIN, SHARED),
     **SETTINGS,
     "fairsaoml-decoupled": {},
     "mask-ftml": TASKS,
     "fair-fml": TASKS,
-    "fair-aogd": SHARED,
-    "aod": SHARED,
-    "cbce": SHARED,
 }
 
 # For what is no matter of the learner, or takes too long to be asked of both.

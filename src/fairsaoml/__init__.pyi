@@ -25,7 +25,6 @@ from .estimators.sklearn import FairSAOMLClassifier as FairSAOMLClassifier
 from .estimators.sklearn import MaskFTMLClassifier as MaskFTMLClassifier
 from .evaluate.prequential import prequential as prequential
 from .evaluate.prequential import rollout as rollout
-from .evaluate.regret.regret import regret as regret
 from .evaluate.streaming import StreamingMetric as StreamingMetric
 from .learners.registry import Entry as Entry
 from .learners.registry import configure as configure
@@ -33,6 +32,7 @@ from .learners.registry import registered as registered
 from .report import write_report as write_report
 from .runs.learn import learn as learn
 from .runs.learn import undo as undo
+from .runs.regret import regret as regret
 from .runs.runner import resume as resume
 from .runs.runner import run as run
 from .runs.spec import RunSpec as RunSpec

@@ -161,12 +161,12 @@ def regret(
     from fairsaoml.files import tidy
     from fairsaoml.report.markup import check_picture
     from fairsaoml.report.regret import write_regret_picture
-    from fairsaoml.runs.regret import run_regret
+    from fairsaoml.runs.regret import regret as regret_of
 
     if picture is not None:
         check_picture(picture)
     with bar("windows solved", quiet=quiet or json_) as on_progress:
-        measured = run_regret(
+        measured = regret_of(
             folder,
             windows=windows,
             adapted=adapted,

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 
 from fairsaoml.core.arrays import Array, library
-from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.registry import Registry
 from fairsaoml.core.scores import SCORES
 from fairsaoml.core.types import Batch, Constraint, Schema
@@ -86,22 +85,10 @@ NOTIONS: Registry[Notion] = Registry(
 )
 
 
-def labels_of(notions: str) -> list[dict[str, int | None]]:
-    """For each of the notions joined by +, the labels among whose rows it compares groups.
-
-    Raises ConfigError for a notion that compares other rows than those of a label.
-    """
+def labels_of(notions: str) -> list[Mapping[str, int | None]]:
+    """For each of the notions joined by +, the labels among whose rows it compares groups."""
     names = [] if notions == "none" else notions.split("+")
-    labels = []
-    for name in names:
-        notion = NOTIONS.get(name)
-        if not isinstance(notion, Among):
-            raise ConfigError(
-                f"expected notions among the rows of a label (dp, eop, eo), got {name!r}; a "
-                "learner without the setting `ratio` takes any (`fairsaoml learners`)"
-            )
-        labels.append(dict(notion.labels))
-    return labels
+    return [notion.labels for name in names if isinstance(notion := NOTIONS.get(name), Among)]
 
 
 def make_constraints(

@@ -15,6 +15,8 @@ from fairsaoml.core.arrays import Array
 from fairsaoml.core.unseeded import mixed, nth_rows, uniform
 
 __all__ = [
+    "Directions",
+    "Knots",
     "RichMap",
     "add_rich",
     "blocks",

@@ -16,8 +16,10 @@ from fairsaoml.core.types import Batch, Key, Params, PrimalDual, Problem
 
 __all__ = [
     "Steps",
+    "descent",
     "evaluate",
     "lagrangian",
+    "move",
     "primal_dual_step",
     "project",
     "run_base_learner",

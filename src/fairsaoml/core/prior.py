@@ -23,6 +23,7 @@ __all__ = [
     "no_prior",
     "observe",
     "restore",
+    "threshold",
 ]
 
 SMALLEST_RATE = 1e-3  # keeps the log-odds finite where a class has not been seen

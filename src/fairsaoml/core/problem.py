@@ -22,9 +22,9 @@ __all__ = ["ProblemConfig", "balanced_loss", "in_classes", "make_problem", "noti
 DECISIONS = ("accuracy", "balanced")
 
 
-def notions(default: str) -> Any:
-    """The setting `constraints` with a default: registered notions, joined by +."""
-    rule = Registered(NOTIONS, joined="+", also=("none",))
+def notions(default: str, kind: type = object) -> Any:
+    """The setting `constraints` with a default: registered notions of a kind, joined by +."""
+    rule = Registered(NOTIONS, joined="+", also=("none",), kind=kind)
     meaning = "fairness asked for: demographic parity, equal opportunity, equalized odds"
     return setting(default, rule, meaning)
 

@@ -38,24 +38,40 @@ class Rule(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """A rule: a registered name, or several joined by `joined`, in any order, or one of `also`."""
+    """A rule: a registered name, or several joined by `joined`, in any order, or one of `also`.
+
+    Of `kind`, if not any will do. No other package is imported to know a name; what it is of is
+    only known when it is.
+    """
 
     registry: Registry
     joined: str = ""
     also: tuple[str, ...] = ()
+    kind: type = object
 
     def holds(self, value: Any) -> bool:
-        """Whether a value is such a name; no other package is imported to know it."""
+        """Whether a value is such a name."""
         if not isinstance(value, str) or value in self.also:
             return isinstance(value, str)
         names = value.split(self.joined) if self.joined else [value]
-        return set(names) <= set(self.registry.names()) and len(set(names)) == len(names)
+        registered = set(names) <= set(self.registry.names()) and len(set(names)) == len(names)
+        return registered and all(map(self._fits, names))
 
     @property
     def expected(self) -> str:
         """The names there are, in words."""
         several = f", or several joined by {self.joined}" if self.joined else ""
-        return f"one of {', '.join([*self.also, *self.registry.names()])}{several}"
+        names = self.registry.names()
+        fit = [name for name in names if self._fits(name)]
+        others = ", ".join(name for name in names if name not in fit)
+        elsewhere = f"; {others}: only with other learners" if others else ""
+        return f"one of {', '.join([*self.also, *fit])}{several}{elsewhere}"
+
+    def _fits(self, name: str) -> bool:
+        try:
+            return self.kind is object or isinstance(self.registry.get(name), self.kind)
+        except ConfigError:
+            return True  # its package cannot be imported: whoever uses it is told
 
 
 def number(low: float = -LARGEST, high: float = LARGEST, why: str = "") -> Rule:
@@ -137,8 +153,10 @@ class Settings:
                 raise ConfigError(f"{item.name} must be {rule.expected}; got {repr(value)[:SHOWN]}")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any], *, saved: bool = False) -> Self:
         """Settings from plain data; an unknown key is an error that says which one was meant.
+
+        Those that were `saved` may be of an older version: what is retired is left out.
 
         >>> @dataclass(frozen=True, kw_only=True)
         ... class Speed(Settings):
@@ -148,7 +166,8 @@ class Settings:
         fairsaoml.core.errors.ConfigError: unknown setting 'stepp'; did you mean 'step'?
         """
         known = [item.name for item in fields(cls)]
-        values = {name: value for name, value in values.items() if name not in cls.retired}
+        if saved:
+            values = {name: value for name, value in values.items() if name not in cls.retired}
         for name in values:
             if name not in known:
                 raise ConfigError(f"unknown setting {name!r}; {closest(name, known)}")

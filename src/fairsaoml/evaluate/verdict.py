@@ -68,22 +68,24 @@ class Asked(NamedTuple):
     notions: tuple[str, ...] = ()
     ratio: float = RULE
     favourable: bool = True
+    unmeasured: tuple[str, ...] = ()  # notions of other packages: no rates are known to show them
 
     @classmethod
     def of(cls, spec: Mapping[str, Any]) -> "Asked":
         """What a run's spec.json asks for.
 
         >>> Asked.of({"learner": {"config": {"constraints": "eo", "ratio": 0.9}}})
-        Asked(notions=('eo',), ratio=0.9, favourable=True)
+        Asked(notions=('eo',), ratio=0.9, favourable=True, unmeasured=())
         """
         config = (spec.get("learner") or {}).get("config") or {}
         stream = (spec.get("stream") or {}).get("settings") or {}
-        names = str(config.get("constraints") or "").split("+")
+        names = str(config.get("constraints") or "none").split("+")
         notions = tuple(name for name in names if name in NOTIONS)
         return cls(
             notions=notions,
             ratio=float(config.get("ratio") or RULE) if notions else RULE,
             favourable=stream.get("favourable") not in ("no", False),
+            unmeasured=tuple(name for name in names if name not in (*NOTIONS, "none")),
         )
 
     @property
@@ -168,7 +170,7 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
     return {
         "answer": min(answers.values(), key=list(ANSWERS).index, default="too few"),
         "sentence": _headline(answers),
-        "asked": {**asked._asdict(), "notions": list(asked.notions)},
+        "asked": {name: list(v) if type(v) is tuple else v for name, v in asked._asdict().items()},
         "level": LEVEL,
         "attributes": attributes,
     }
@@ -348,6 +350,8 @@ def _sentence(
         )
     by_rule = asked.ratio == RULE
     goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
+    if asked.unmeasured:
+        goal += f"; {' and '.join(asked.unmeasured)} was asked for, which is not measured here"
     words = ANSWERS[answer]
     if not any(entry["rounds"] for entry in notions.values()):
         said = ["the only round was decided before anything was learned"]

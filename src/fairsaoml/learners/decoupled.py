@@ -25,7 +25,7 @@ from fairsaoml.core import heads as heads_
 from fairsaoml.core.arrays import Array
 from fairsaoml.core.config import LearnerConfig, notions, number, setting, yes_or_no
 from fairsaoml.core.fair_rule import Layout, Rate, Rule
-from fairsaoml.core.fairness import labels_of
+from fairsaoml.core.fairness import Among, labels_of
 from fairsaoml.core.heads import Heads, Said
 from fairsaoml.core.learner import PlainMethod, Update, wrap_plain
 from fairsaoml.core.row_sample import RowSample
@@ -46,7 +46,7 @@ Groups = Int[Array, "row attribute"] | None
 class DecoupledConfig(LearnerConfig):
     """Settings of the decoupled learner; the defaults are the same for every stream."""
 
-    constraints: str = notions("eo")
+    constraints: str = notions("eo", Among)  # it compares rates
     ratio: float = setting(
         0.9, number(0.01, 1.0), "what is asked for: the lowest group's rate over the highest"
     )

@@ -55,7 +55,9 @@ def cost(run: Run) -> Cost:
     Accuracies and ratios are of the same rounds, those that the verdict rests on.
     """
     if not run.asked.notions:
-        return Cost("It was not asked to be fair.")
+        asked = " and ".join(run.asked.unmeasured)
+        missing = f"Not measured: what {asked} compares is known to its learner alone."
+        return Cost(missing if asked else "It was not asked to be fair.")
     keys = list(product(run.verdict["attributes"], run.asked.notions))
     entries = [run.verdict["attributes"][name]["notions"][key] for name, key in keys]
     judged = [entry["rounds"] for entry in entries if entry["rounds"]]

@@ -10,6 +10,7 @@ The rows of a finished call are removed, but for those that wait.
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from os import PathLike
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
@@ -78,7 +79,11 @@ class Undone(NamedTuple):
 
 
 def learn(
-    folder: Path, source: Any, *, id: str | None = None, on_round: OnRound | None = None
+    folder: str | PathLike,
+    source: Any,
+    *,
+    id: str | None = None,
+    on_round: OnRound | None = None,
 ) -> Learned:
     """Continue the run in a folder with new rows.
 
@@ -99,6 +104,7 @@ def learn(
         DataError: the rows cannot be read, or do not fit the run's; nothing was learned.
         RunError: the folder holds no finished run on a table, or another process works in it.
     """
+    folder = Path(folder)
     use_cache()
     one_thread()
     content = read_spec(folder)
@@ -169,7 +175,7 @@ def learn(
         return Learned(fingerprint["rows"], known, learned, len(tasks), rest.num_rows, summary)
 
 
-def undo(folder: Path) -> dict[str, Any]:
+def undo(folder: str | PathLike) -> dict[str, Any]:
     """Undo the last call of `learn`: the run is as it was before it.
 
     Args:
@@ -181,7 +187,7 @@ def undo(folder: Path) -> dict[str, Any]:
     Raises:
         RunError: there is none, or it was taken back already; only the last one can be.
     """
-    return take_back(folder).summary
+    return take_back(Path(folder)).summary
 
 
 def take_back(folder: Path) -> Undone:

@@ -1,24 +1,25 @@
 """Regret of a run that is on disk."""
 
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
 from fairsaoml.evaluate.compilation import use_cache
-from fairsaoml.evaluate.regret import regret as regrets
+from fairsaoml.evaluate.regret import regret as figures
 from fairsaoml.learners import registry
 from fairsaoml.runs.folder import ROUNDS, read_spec
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
 from fairsaoml.streams.stream import checked
 
-__all__ = ["run_regret"]
+__all__ = ["regret"]
 
 
-def run_regret(
-    folder: Path,
+def regret(
+    folder: str | PathLike,
     *,
     windows: str | None = None,
     adapted: bool = False,
@@ -39,18 +40,23 @@ def run_regret(
         on_progress: called with the windows solved so far and their number.
 
     Returns:
-        Plain data, by window length; see `evaluate.regret`.
+        Plain data: the run, and for each window length the largest regret to the best fair model
+        and to the best of all, violations, and what is proven of both.
+
+    Raises:
+        RunError: the folder holds no run, or later rows of it are not kept.
+        DataError: the rows of the run are not what they were.
     """
-    adapted = adapted or adapting
+    folder, adapted = Path(folder), adapted or adapting
     content = read_spec(folder)
     spec = RunSpec.from_json(content)
     lines = read_rounds(folder / ROUNDS)
-    series = [regrets.journal_series(lines, seed, adapted=adapted) for seed in spec.seeds]
+    series = [figures.journal_series(lines, seed, adapted=adapted) for seed in spec.seeds]
     rounds = len(series[0].loss)
-    lengths = regrets.chosen_windows(windows, rounds)
+    lengths = figures.chosen_windows(windows, rounds)
     run = {"run": str(folder), "learner": spec.learner, "stream": spec.stream}
     if not comparator:
-        return run | regrets.violations(
+        return run | figures.violations(
             series, content["constraints"], seeds=spec.seeds, windows=lengths, adapted=adapted
         )
     use_cache()
@@ -67,7 +73,7 @@ def run_regret(
     def tasks(seed: int) -> list[Task]:
         return [checked(task, stream.schema, at) for at, task in enumerate(stream.tasks(seed), 1)]
 
-    return run | regrets.regret(
+    return run | figures.regret(
         series,
         tasks,
         setup.problem,

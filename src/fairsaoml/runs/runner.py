@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from signal import SIGINT, default_int_handler, signal
 from typing import Any
@@ -51,7 +52,7 @@ class Interrupted(RunError):
 
 def run(
     spec: RunSpec,
-    folder: Path,
+    folder: str | PathLike,
     *,
     force: bool = False,
     save_predictions: bool = False,
@@ -77,6 +78,7 @@ def run(
         RunError: the folder cannot be used or written.
         Interrupted: after Ctrl-C.
     """
+    folder = Path(folder)
     use_cache()
     one_thread()
     require_replaceable(folder, force=force)  # before the table is read and talked about
@@ -95,18 +97,22 @@ def run(
         return run_rounds(OpenRun(folder, content, spec, setup), on_round=on_round)
 
 
-def resume(folder: Path, *, on_round: OnRound | None = None) -> dict[str, Any]:
-    """Continue a run from its last checkpoint; return its summary.
+def resume(folder: str | PathLike, *, on_round: OnRound | None = None) -> dict[str, Any]:
+    """Continue a run from its last checkpoint.
 
     Args:
         folder: the run's.
         on_round: called with the setup and each finished round.
+
+    Returns:
+        The summary.
 
     Raises:
         RunError: the folder holds no run, or a damaged one.
         DataError: the rows of the run are not what they were.
         Interrupted: after Ctrl-C.
     """
+    folder = Path(folder)
     use_cache()
     one_thread()
     content = read_spec(folder)

@@ -249,7 +249,7 @@ class Setup:
             settings.setdefault("horizon", stream.length)
         if stream.base_rate is not None and config is None:
             settings.setdefault("decision", suggested_decision(stream.base_rate))
-        made = entry.config.from_dict(settings)
+        made = entry.config.from_dict(settings, saved=config is not None)
         problem, learner = _posed(entry, made, stream.schema)
         return cls(stream=stream, learner=learner, problem=problem, config=made.to_dict())
 
@@ -266,6 +266,14 @@ def split_settings(
     known = [*of_stream, *of_learner, *also]
     for key in settings:
         if key not in of_stream and key not in of_learner:
+            others = [
+                name for name in registry.LEARNERS.builtin if key in registry.entry(name).settings
+            ]
+            if others:
+                raise ConfigError(
+                    f"{learner} has no setting {key!r}; add --learner with one that has: "
+                    f"{', '.join(others)}"
+                )
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
     return (
         {key: value for key, value in settings.items() if key in of_stream},

@@ -204,17 +204,39 @@ class OnlineLearner(Saveable):
         return self
 
     def scores(self, x: Any) -> np.ndarray:
-        """Return calibrated logits of rows (row, feature), as (row,) float64."""
+        """Return calibrated logits of rows.
+
+        Parameters
+        ----------
+        x
+            Rows as in a task, (row, feature).
+
+        Returns
+        -------
+        One float64 for each row: the log-odds of a positive label.
+        """
         return self.scored(x)[0]
 
     def decide(self, x: Any, group: Any = None) -> np.ndarray:
-        """Return which rows are decided positive, as (row,) booleans."""
+        """Return which rows are decided positive.
+
+        Parameters
+        ----------
+        x
+            Rows as in a task, (row, feature).
+        group
+            Their group codes, (row, attribute): of use only to a learner asked to be `aware`.
+
+        Returns
+        -------
+        One boolean for each row.
+        """
         return self.margins(x, group) > 0
 
     def margins(self, x: Any, group: Any = None) -> np.ndarray:
-        """Return how far rows are from the other decision, (row,) float64; above 0 is positive.
+        """Return how far each row is from the other decision; above 0 is positive.
 
-        Group codes (row, attribute) matter only to a learner that was asked to be `aware`.
+        The arguments are those of `decide`.
         """
         return self.scored(x, group)[1]
 
@@ -225,19 +247,25 @@ class OnlineLearner(Saveable):
         return float(scores[0] - margins[0])
 
     def scored(self, x: Any, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores and the margins of rows."""
+        """Return both the scores and the margins of rows; the arguments are those of `decide`."""
         require_unforked()
         scores, margins = self._look(x, group, explain=False)
         return scores, margins
 
     def explain(self, x: Any, group: Any = None) -> Explanation | None:
-        """Return why rows are decided as they are; None where the learner cannot tell."""
+        """Return why rows are decided as they are; the arguments are those of `decide`.
+
+        Returns
+        -------
+        Probabilities, the thresholds they needed and what moved these, and each column's part in
+        the score. None where the learner cannot tell.
+        """
         return self.explained(x, group)[2]
 
     def explained(
         self, x: Any, group: Any = None
     ) -> tuple[np.ndarray, np.ndarray, Explanation | None]:
-        """Return scores and margins of rows, and why; None where the learner cannot tell."""
+        """Return scores and margins of rows, and what `explain` says of them, in one pass."""
         scores, margins, *why = self._look(x, group, explain=True)
         return scores, margins, Explanation._make([*why, None]) if why else None
 
@@ -317,7 +345,8 @@ class OnlineLearner(Saveable):
         """Return a learner that goes on from a state reached elsewhere, as in a run."""
         self = cls.__new__(cls)
         self.schema, self.learner, self.seed, self.round = schema, learner, seed, round
-        self.config, self.info = registry.configure(learner, config), None
+        self.config = registry.entry(learner).config.from_dict(config, saved=True)
+        self.info = None
         self._state = self._placed(state)
         return self
 

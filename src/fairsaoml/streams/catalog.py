@@ -110,27 +110,37 @@ def setting_names(name: str) -> list[str]:
     return list(_settings(_entry(name)))
 
 
-def open_stream(name: str, settings: Mapping[str, Any] | None = None, **saved: Any) -> Stream:
+def open_stream(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    encoder: Mapping[str, Any] | None = None,
+    read: int | None = None,
+) -> Stream:
     """Open a stream.
 
     Args:
         name: A name of the catalog, or the path of a table.
         settings: The stream's settings; `setting_names` lists them.
-        **saved: For a table that was opened before: its `encoder`, and the rows `read` of it.
+        encoder: Of a table that was opened before: how its rows were encoded then.
+        read: And how many of its rows were read.
 
     Returns:
         The stream: a schema, and passes over its tasks.
 
     Raises:
-        ConfigError: The name is unknown, or a setting that the stream needs is not given.
+        ConfigError: The name or a setting is unknown, or one that the stream needs is not given.
         DataError: The rows are not there or cannot be read.
     """
     entry = _entry(name)
     require_file(name)
-    chosen = {**entry.fixed, **(settings or {})}
+    chosen, known = {**entry.fixed, **(settings or {})}, _settings(entry)
+    for setting in settings or {}:
+        if setting not in known:
+            raise ConfigError(f"unknown setting {setting!r} of {name}; {closest(setting, known)}")
     missing = [
         setting
-        for setting, parameter in _settings(entry).items()
+        for setting, parameter in known.items()
         if parameter.default is parameter.empty and setting not in chosen
     ]
     if missing:
@@ -144,4 +154,6 @@ def open_stream(name: str, settings: Mapping[str, Any] | None = None, **saved: A
             words += f" (its columns: {', '.join(open_source(name).columns[:MOST_COLUMNS])})"
         raise ConfigError(words)
     factory = _factory(entry)
-    return factory(name, **chosen, **saved) if is_table(name) else factory(**chosen)
+    return (
+        factory(name, **chosen, encoder=encoder, read=read) if is_table(name) else factory(**chosen)
+    )

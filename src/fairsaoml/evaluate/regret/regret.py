@@ -190,13 +190,27 @@ def regret(
     adapting: Learner | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Regrets and violations of a run's seeds, by window length; plain data.
+    """Regrets and violations of a run's seeds, by window length.
 
-    `passes` gives the tasks of a seed, `shared` says that they are the same for all. `adapted`
-    compares the adapted figures, on the rows held out. A comparator is a fixed model, or one that
-    adapts in each round as the learner `adapting` does (G_t in Eq. 4): a problem that is not
-    convex. It is fair over its window, or with `every_round` in each of its rounds, as Theta is in
-    the paper.
+    A comparator is a fixed model, or one that adapts in each round (G_t in Eq. 4), which is no
+    convex problem.
+
+    Args:
+        series: losses and violations of each seed, round by round.
+        passes: gives the tasks of a seed.
+        problem: what was learned.
+        config: the learner's settings, as plain data.
+        seeds: the run's.
+        windows: lengths in rounds.
+        shared: whether the tasks of all seeds are the same.
+        adapted: compare the adapted figures, on the rows held out.
+        every_round: a comparator is fair in every round of its window, as Theta is in the paper,
+            and not only over it.
+        adapting: the learner as which comparators adapt in each round; None: they are fixed.
+        on_progress: called with the windows solved so far and their number.
+
+    Returns:
+        Plain data.
     """
     rounds = len(series[0].loss)
     lengths = sorted({*windows, rounds})
