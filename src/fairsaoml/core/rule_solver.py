@@ -35,14 +35,14 @@ __all__ = ["Dual", "solve"]
 
 STAGES = (6.0, 18.0, SHARPNESS)  # sharpness of the decision, stage by stage
 ROUNDING = (0.3, 0.1, 0.01)  # of |lambda| at zero, stage by stage
-NEWTON_STEPS = (1, 1, 4)  # at most, stage by stage: the first ones only lead to the last
+NEWTON_STEPS = (2, 2, 5)  # at most, stage by stage: the first ones only lead to the last
 STEP_SIZES = (1.0, 0.5, 0.2, 0.05)  # the first of these that helps is taken
 FLAT = 2e-7  # twice a step's gain, of the value: float32 does not show less
 RIDGE, RIDGE_ROWS = 1e-3, 1000.0  # on multipliers; doubled for a group of so many rows
 LARGEST_MULTIPLIER = 30.0
 FEWEST_ROWS = 8.0  # effective rows without which a group is in no constraint
 SAY_ROWS = 30.0  # n / (n + this): a group's say in the centre of its block
-GAP_SCALE = 0.1  # size of measured gaps, relative to the rate, that are worth believing
+GAP_SCALE = 0.1  # size of measured gaps, relative to the rate, worth believing of two groups
 LARGEST_CORRECTION = 0.5
 SMALLEST_LIFT = 0.5  # standard deviations of eta: a rule that knows less of rows is corrected less
 SAFETY = 0.8  # aim inside what was asked by so many standard errors of what will be shown
@@ -133,6 +133,7 @@ class Measured(NamedTuple):
     own_centre: Float[Array, "rate row"]
     lifted: Float[Array, "rate row"]  # eta above its mean in the centre, times the centre
     spread: PerRate  # of eta in the centre
+    caution: PerRate  # how much of what few rows show is acted on: 1 of two groups, less of more
 
 
 def solve(
@@ -178,6 +179,8 @@ def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Ar
     in_centre = layout.same_block * say
     centre = in_centre @ modelled
     above = chance - (centre @ (row * chance))[:, None]
+    # Of many groups some always look apart by chance; to follow that costs accuracy, for nothing.
+    groups = np.maximum(layout.same_block @ (say > 0).astype(np.float32), 2)
     return Measured(
         row=row,
         rows=rows,
@@ -188,6 +191,7 @@ def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Ar
         own_centre=in_centre @ own,
         lifted=above * centre,
         spread=np.sqrt((above**2 * centre) @ row) + 1e-3,
+        caution=(2 / groups) ** 2,
     )
 
 
@@ -198,7 +202,8 @@ def _correction(layout: Layout, sample: Measured, chosen: PerRow) -> tuple[PerRa
     rate = np.clip(sample.own @ chosen, SMALLEST_RATE, 1 - SMALLEST_RATE)
     binomial = rate * (1 - rate) / np.maximum(sample.rows, 1.0)
     noise = gap_variance(layout, binomial, sample.say) / np.maximum(own_centre, 0.02) ** 2
-    trust = GAP_SCALE**2 / (GAP_SCALE**2 + noise)
+    believed = (GAP_SCALE * sample.caution) ** 2
+    trust = believed / (believed + noise)
     modelled = (sample.modelled @ chosen) / centre - 1
     measured = (sample.own @ chosen) / own_centre - 1
     correction = trust * (measured - modelled)
@@ -293,7 +298,7 @@ def _aim(layout: Layout, rule: Rule, sample: Measured, chosen: PerRow, ratio: fl
     centre = np.maximum(sample.own_centre @ chosen, SMALLEST_RATE)
     variance = gap_variance(layout, rate * (1 - rate) / np.maximum(rows, 1.0), sample.say)
     error = np.sqrt(variance) / centre
-    inside = SAFETY * error / (1 + (error / (SEEN * max(asked, 1e-6))) ** 4)
+    inside = SAFETY * sample.caution * error / (1 + (error / (SEEN * max(asked, 1e-6))) ** 4)
     return np.maximum(SMALLEST_AIM * asked, asked - inside)
 
 
