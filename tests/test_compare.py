@@ -1,14 +1,17 @@
 """`fairsaoml compare`: one table of several learners, and only claims that the counts allow."""
 
 import json
+from statistics import stdev
 
 import pytest
 
 import tiny
 from fairsaoml.compare.compare import _end, plan, recovery
 from fairsaoml.core.errors import ConfigError
+from fairsaoml.evaluate.metrics import figures, pooled
 from fairsaoml.evaluate.rule import MARKS, worst
 from fairsaoml.evaluate.summary import summarise
+from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.learners.registry import registered
 from fairsaoml.runs.runner import Interrupted
 
@@ -68,6 +71,17 @@ def test_the_comparison_says_what_the_summaries_say(finished, folder):
                 assert mine[name]["pooled"] == theirs["pooled"][name]
                 assert mine[name]["mean"] == theirs["mean"][name]
                 assert mine[name]["spread"] == theirs["spread"][name]
+        own = [
+            figures(
+                pooled(
+                    [one for one in tiny.records(folder / entry["folder"]) if one["seed"] == seed]
+                )
+            )
+            for seed in (0, 1)
+        ]
+        for name in ("accuracy", "balanced_accuracy"):  # what is printed, and its own spread
+            spread = stdev(one[name] for one in own)
+            assert entry["overall"][name]["pooled_spread"] == pytest.approx(spread, rel=1e-5)
         # Opposite gaps cancel in a pool over domains, so it carries no verdict.
         assert "rule" not in entry["overall"]["dp_ratio"]
         assert entry["domains"][0]["last"]["dp_ratio"]["rule"] in MARKS
@@ -153,12 +167,8 @@ def test_all_learners_are_those_registered(command, monkeypatch):
     assert asked == [(list(registered()), list(range(10)))]
 
 
-@pytest.mark.parametrize(
-    ("rows", "selected", "rule"),
-    [(4000, 0.5, "met"), (4000, 0.3, "missed"), (20, 0.5, "too few"), (20, 0.0, "missed")],
-)
-def test_the_rule_is_met_where_the_rows_can_tell_and_seeds_add_none(rows, selected, rule):
-    """Ten rounds in which half of the men are selected, and this share of the women."""
+def lines_of(rounds, rows, selected, seeds=(0,), domain=""):
+    """Rounds in which half of the men are selected, and this share of the women."""
 
     def counts(share):
         hit = round(rows / 2 * share)
@@ -166,16 +176,51 @@ def test_the_rule_is_met_where_the_rows_can_tell_and_seeds_add_none(rows, select
         return cell | {"true_positive": hit, "y0_rows": rows // 2, "false_positive": hit}
 
     groups = {"sex": {"f": counts(selected), "m": counts(0.5)}}
+    return [
+        {"round": number, "seed": seed, "domain": domain, "counts": groups}
+        for number in range(1, rounds + 1)
+        for seed in seeds
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "selected", "rule"),
+    [(4000, 0.5, "met"), (4000, 0.3, "missed"), (20, 0.5, "too few"), (20, 0.0, "missed")],
+)
+def test_the_rule_is_met_where_the_rows_can_tell_and_seeds_add_none(rows, selected, rule):
+    """Ten rounds in which half of the men are selected, and this share of the women."""
     for seeds in (1, 5):
-        lines = [
-            {"round": round, "seed": seed, "domain": "", "counts": groups}
-            for round in range(1, 11)
-            for seed in range(seeds)
-        ]
+        lines = lines_of(10, rows, selected, range(seeds))
         summary = summarise(lines, learner="l", stream="s", seeds=range(seeds))
-        end = _end(lines, summary["last"])
+        end = _end(lines, summary["domains"][0], Asked())
         assert end["eo_ratio"]["rule"] == rule
         assert end["eo_ratio"]["low"] <= end["eo_ratio"]["ratio"] <= end["eo_ratio"]["high"]
+
+
+def test_what_a_page_calls_fair_meets_the_rule_in_a_comparison():
+    """Ten rounds of 30 rows could not tell; the page's verdict is on all of them."""
+    asked = Asked(notions=("eo",), ratio=0.9)
+    lines = lines_of(30, 30, 0.5)
+    summary = summarise(lines, learner="l", stream="s", seeds=[0], asked=asked)
+    page = summary["verdict"]["attributes"]["sex"]["notions"]["eo"]
+    end = _end(lines, summary["domains"][0], asked)["eo_ratio"]
+    assert (page["answer"], end["rule"]) == ("fair", "met")
+    assert page["rounds"] == [4, 30]
+    assert {key: end[key] for key in ("ratio", "low", "high", "rounds")} == {
+        key: page[key] for key in ("ratio", "low", "high", "rounds")
+    }
+
+
+def test_a_domain_is_judged_by_its_own_rounds_and_not_by_its_first():
+    """Ten rounds in which nobody is treated alike, then ten of one domain and one of a third."""
+    unfair = [one | {"domain": "before"} for one in lines_of(10, 4000, 0.1)]
+    lines = unfair + [one | {"round": one["round"] + 10} for one in lines_of(11, 4000, 0.5)]
+    lines[10] |= {"counts": unfair[0]["counts"]}  # decided by what was learned before
+    lines[20] |= {"domain": "after"}
+    summary = summarise(lines, learner="l", stream="s", seeds=[0])
+    ends = [_end(lines, domain, Asked())["dp_ratio"] for domain in summary["domains"]]
+    assert [end["rule"] for end in ends] == ["missed", "met", "met"]
+    assert [end["rounds"] for end in ends] == [[2, 10], [12, 20], [21, 21]]
 
 
 def test_one_domain_that_misses_the_rule_is_a_miss():

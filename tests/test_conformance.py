@@ -13,13 +13,15 @@ import pytest
 from fairsaoml import checks
 from fairsaoml.checks import CHECKS, Subject, subject_of
 from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.learner import PlainMethod, Update, wrap_plain
 from fairsaoml.core.primal_dual import evaluate, move
 from fairsaoml.core.prior import Deployed
-from fairsaoml.core.types import Batch, Learner, Problem, RoundInfo
+from fairsaoml.core.types import Batch, Learner, Problem, RoundInfo, Shown
 from fairsaoml.learners.registry import Entry, registered
 
 QUICKLY_EAGER = ("fair-glc",)
-EXAMPLE = Path(__file__).parent.parent / "examples" / "add_a_learner.py"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLE = EXAMPLES / "add_a_learner.py"
 
 
 def cases() -> list[Any]:
@@ -173,6 +175,9 @@ BROKEN: dict[Callable, Callable[[Learner], dict[str, Any]]] = {
     checks.check_scan_and_vmap_agree: lambda learner: nudged(
         learner, lambda *_: UNSEEDED.uniform(1, 2)
     ),
+    checks.check_rows_are_scored_one_by_one: lambda learner: {
+        "scores": lambda state, x: (scores := learner.scores(state, x)) - scores.mean()
+    },
     checks.check_paddings_agree: lambda learner: nudged(learner, lambda *a: a[3].y.mean()),
     checks.check_vmap_keeps_branches: branches_on_state,
     checks.check_odd_rounds_stay_finite: lambda learner: nudged(
@@ -229,6 +234,148 @@ def test_a_run_that_differs_from_itself_is_found() -> None:
     )
     with pytest.raises(AssertionError, match="two identical runs differ"):
         checks.check_same_key_same_result(broken)
+
+
+def halved(learner: Learner) -> dict[str, Any]:
+    return {"scores": lambda state, x: learner.scores(state, x).astype(jnp.float16)}
+
+
+def branches_in_python(learner: Learner) -> dict[str, Any]:
+    return nudged(learner, lambda *a: 1.0 if a[3].y.sum() > 3 else 0.0)
+
+
+def in_numpy(learner: Learner) -> dict[str, Any]:
+    return {"margins": lambda state, x: np.asarray(learner.margins(state, x))}
+
+
+@pytest.mark.parametrize(
+    ("break_it", "law"),
+    [
+        (halved, "expected scores in float32, got float16"),
+        (branches_in_python, "step cannot be traced: TracerBoolConversionError: "),
+        (in_numpy, "margins cannot be traced: TracerArrayConversionError: "),
+    ],
+    ids=lambda case: getattr(case, "__name__", ""),
+)
+def test_what_cannot_be_compiled_is_said_with_its_cause(break_it: Callable, law: str) -> None:
+    with pytest.raises(AssertionError, match=f"^plain: {law}") as found:
+        checks.check_structure_is_stable(subject(break_it))
+    assert (found.value.__cause__ is None) == (break_it is halved)
+
+
+# The same in NumPy, where what a round shows is not what is asked of a state
+
+
+MEANS = runpy.run_path(str(EXAMPLES / "learner_in_numpy.py"))["ENTRY"]
+
+
+def shows(change: Callable[[Shown, Any, Batch], Shown]) -> Callable[[Learner], dict[str, Any]]:
+    """A turn that shows something else, made of what was learned and of the rows."""
+
+    def break_it(learner: Learner) -> dict[str, Any]:
+        assert learner.turn is not None
+        turn = learner.turn
+
+        def broken(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+            learned, info, shown = turn(key, round, state, batch)
+            after = Shown(learner.scores(learned, batch.x), learner.margins(learned, batch.x))
+            return learned, info, change(shown, after, batch)
+
+        return {"turn": broken}
+
+    return break_it
+
+
+def learns_nothing_in_turns(learner: Learner) -> dict[str, Any]:
+    return {"turn": lambda *round: (round[2], *learner.turn(*round)[1:])}  # type: ignore[misc]
+
+
+def changes_rows(learner: Learner) -> dict[str, Any]:
+    def step(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+        done = learner.step(key, round, state, batch)
+        batch.x[:] = 0
+        return done
+
+    return {"step": step}
+
+
+def changes_state(learner: Learner) -> dict[str, Any]:
+    def step(key: Any, round: Any, state: Any, batch: Batch) -> Any:
+        state.learned.sums[:] += 1
+        return learner.step(key, round, state, batch)
+
+    return {"step": step}
+
+
+def shows_at_random(learner: Learner) -> dict[str, Any]:
+    return {"margins": lambda *a: learner.margins(*a) + UNSEEDED.normal(scale=0.01)}
+
+
+def of_its_batch(learner: Learner) -> dict[str, Any]:
+    return {"margins": lambda *a: (margins := learner.margins(*a)) - margins.mean()}
+
+
+def column(shown: Shown, after: Shown, batch: Batch) -> Shown:
+    return Shown(shown.scores[:, None], shown.margins[:, None])
+
+
+def labels(shown: Shown, after: Shown, batch: Batch) -> Shown:
+    return Shown(2 * batch.y - 1, 2 * batch.y - 1)
+
+
+def nothing_finite(shown: Shown, after: Shown, batch: Batch) -> Shown:
+    return Shown(shown.scores, shown.margins * np.nan)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "law"),
+    [
+        (shows(labels), "what the state says and what a turn shows differ"),
+        (shows(lambda shown, after, _: after), "what the state says and what a turn shows"),
+        (shows(column), r"expected a score and a margin for each row, got the shapes \[\(32, 1\)"),
+        (shows(nothing_finite), "what the state says and what a turn shows differ"),
+        (learns_nothing_in_turns, "a step and a turn differ"),
+        (
+            changes_rows,
+            "a step changes nothing in place, but rows or states before and after it differ in",
+        ),
+        (
+            changes_state,
+            "a step changes nothing in place, but rows or states before and after it differ in",
+        ),
+        (shows_at_random, "two looks at the same state differ"),
+        (of_its_batch, "margins of a row beside others and alone differ"),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_the_first_law_that_a_learner_in_numpy_breaks_is_the_telling_one(
+    break_it: Callable, law: str
+) -> None:
+    def factory(problem: Problem, config: Any) -> Learner:
+        learner = MEANS.factory(problem, config)
+        return learner._replace(**break_it(learner))
+
+    with pytest.raises(AssertionError, match=rf"^means: .*{law}"):
+        checks.check_learner("means", MEANS._replace(factory=factory))
+
+
+def test_a_violation_for_each_constraint_is_asked_for() -> None:
+    def factory(problem: Problem, config: Any) -> Learner:
+        price, three = np.zeros(len(problem.constraints), np.float32), np.zeros(3, np.float32)
+
+        def show(state: Any, x: Any, group: Any) -> Shown:
+            return Shown(x[:, 0], x[:, 0])
+
+        def turn(state: Any, batch: Batch) -> tuple[Update, Shown]:
+            return Update(learned=state, violation=three), show(state, batch.x, None)
+
+        return wrap_plain(
+            problem, config, PlainMethod(lambda: price, show, turn, lambda state: price)
+        )
+
+    law = r"^means: step cannot be called: ConfigError: expected a violation and a price for each"
+    with pytest.raises(AssertionError, match=law):
+        checks.check_learner("means", MEANS._replace(factory=factory))
 
 
 def test_settings_that_change_on_the_way_through_json_are_found() -> None:

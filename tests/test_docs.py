@@ -3,6 +3,8 @@
 Here the quick blocks; `python -m tools.docs` runs them all and builds the pages.
 """
 
+import ast
+import builtins
 import contextlib
 import io
 import json
@@ -59,6 +61,20 @@ def told_here(monkeypatch):
 def test_every_quick_block_runs(page, tmp_path, told_here):
     chosen = code.wanted(blocks(page), slow=False)
     code.run([block for block in chosen if block.language != "console"], tmp_path)
+
+
+def test_an_answer_stands_alone_but_for_the_rows_that_its_page_names():
+    """Every name in a block of Python is made there; `X`, `y` and `sex` are the exceptions."""
+    (answers,) = [page for page in PAGES if page.path.name == "how-to.md"]
+    for block in [block for block in blocks(answers) if block.language == "python"]:
+        nodes = list(ast.walk(ast.parse(block.code)))
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        made = {name.id for name in names if isinstance(name.ctx, ast.Store)} | set(dir(builtins))
+        made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        imported = [node.asname or node.name for node in nodes if isinstance(node, ast.alias)]
+        made |= {name.partition(".")[0] for name in imported}
+        assert {name.id for name in names} - made <= {"X", "y", "sex"}, block.place
 
 
 def test_a_newcomer_reads_less_than_a_thousand_lines():

@@ -355,12 +355,16 @@ def test_the_command_prints_a_row_a_peer_and_keeps_what_is_finished(command, tmp
     typed += ["--set", "tasks=3", "--set", "rows=60", "--out", tmp_path]
     said = command(*typed)
     assert said.code == 0, said.err
-    assert {path.name for path in tmp_path.iterdir()} == {"sgd", "threshold-every-3"}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"sgd", "threshold-every-3", "comparison.json"}
     assert "threshold-every-3: Fairlearn ThresholdOptimizer" in said.out
     assert "round 9/9" in said.err
     again = command(*typed, "--json")
     assert "round 9/9" not in again.err
     found = json.loads(again.out)
+    assert (
+        json.loads((tmp_path / "comparison.json").read_text()) | {"folder": str(tmp_path)} == found
+    )
     assert [entry["learner"] for entry in found["learners"]] == ["sgd", "threshold-every-3"]
     assert "--refit-every 3" in found["command"]
 

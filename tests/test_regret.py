@@ -5,11 +5,13 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tiny
+from fairsaoml import AdaptiveFairClassifier, learn
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.prequential import prequential
@@ -316,6 +318,27 @@ def test_a_comparator_that_adapts_is_charged_as_the_learner_is(monkeypatch):
     )
     assert found["static"]["fair_regret"]["mean"] == pytest.approx(-sum(losses), rel=1e-5)
     assert found["comparator"]["adapts"]
+
+
+def test_a_model_from_python_begins_with_the_round_that_its_folder_begins_with(tmp_path, command):
+    random = np.random.default_rng(0)
+    x, sex = random.normal(size=(400, 2)), random.choice(["f", "m"], 400)
+    rows = {"a": x[:, 0], "b": x[:, 1], "sex": sex, "y": x[:, 0] > 0}
+    table = pd.DataFrame(rows)
+    model = AdaptiveFairClassifier(task_size=100)
+    model.fit(table[["a", "b"]][:200], table["y"][:200], sensitive_features=table["sex"][:200])
+    model.save_run(tmp_path / "run", label="y", task_rows=100)
+    assert "got none; learn new rows there first" in command("regret", tmp_path / "run").err
+    learn(tmp_path / "run", table[200:])
+    asked = ("regret", tmp_path / "run", "--windows", "1,2", "--no-comparator")
+    said = command(*asked, "--json")
+    assert said.code == 0, said.err
+    measured = tiny.strictly(said.out)
+    first, last = tiny.records(tmp_path / "run")[0]["round"], model.n_rounds_ + 2
+    for figure in measured["windows"][1]["violation"].values():
+        assert figure["rounds"] == [first, last] == [3, 4]
+    assert "rounds of the largest" in " ".join(command(*asked).out.split())
+    assert "trained in Python" in command("regret", tmp_path / "run").err
 
 
 def test_an_empty_task_is_charged_nothing():

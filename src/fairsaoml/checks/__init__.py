@@ -18,9 +18,11 @@ import numpy as np
 from fairsaoml.checks.subject import (
     PADDINGS,
     ROUNDS,
+    ROWS,
     SEEDS,
     Subject,
     batches,
+    copied,
     described,
     subject_of,
     tasks,
@@ -37,6 +39,7 @@ TOLERANCE = 1e-5  # between programs that round differently
 COMMON_FLAGS = ("empty", "one_class", "one_group", "dual_pinned", "not_finite")
 BAD = (15, 3)  # rounds before bad batches, and how many of those there are
 GOTTEN_OVER = 0.02  # of accuracy, ten rounds later
+FRESH = 1000  # rows that accuracy is measured on
 EASY_ROUNDS = 30  # so many rounds of an easy stream must leave a trace
 
 
@@ -68,6 +71,32 @@ def check_config_round_trips(subject: Subject) -> None:
     subject.require(False, "an unknown setting must raise ConfigError")
 
 
+def check_structure_is_stable(subject: Subject) -> None:
+    """A step returns what it was given: structure, shapes, dtypes; float32 and no random keys.
+
+    Traced under strict promotion, so that no dtype changes unasked; what cannot be traced is said.
+    """
+    batch, shapes = subject.first_batch, subject.shapes
+    with jax.numpy_dtype_promotion("strict"):
+        before = shapes("init", jax.random.key(0))
+        seen = {name: shapes(name, before, batch.x) for name in ("scores", "margins")}
+        # Not `subject.step`: where promotion is not strict, it would count this as a compilation.
+        after, info = shapes("step", jax.random.key(0), np.int32(1), before, batch)
+        states = {"step": after}
+        if subject.learner.adapt:
+            states["adapt"] = shapes("adapt", before, batch)
+    for name, row in seen.items():
+        subject.require(row.dtype == jnp.float32, f"expected {name} in float32, got {row.dtype}")
+    for name, state in states.items():
+        same = described(before) == described(state)
+        subject.require(same, f"{name} returns a state of another structure, shape or dtype")
+    for leaf in jax.tree.leaves((before, info)):
+        subject.require(
+            leaf.dtype in (jnp.float32, jnp.int32, jnp.bool_),
+            f"expected float32, int32 and bool, got {leaf.dtype}; keys are handed in, never kept",
+        )
+
+
 def check_scores_before_any_step(subject: Subject) -> None:
     """A learner that has seen nothing already scores: finite logits, one a row."""
     batch = batches(tasks())[0]
@@ -77,27 +106,20 @@ def check_scores_before_any_step(subject: Subject) -> None:
     subject.require(seen["margins"].shape == batch.y.shape, "expected one margin a row")
 
 
-def check_structure_is_stable(subject: Subject) -> None:
-    """A step returns what it was given: structure, shapes, dtypes; float32 and no random keys.
-
-    Traced under strict promotion, so that no dtype changes unasked.
-    """
-    batch, shapes = subject.first_batch, subject.shapes
-    with jax.numpy_dtype_promotion("strict"):
-        before = shapes(subject.learner.init, jax.random.key(0))
-        # Not `subject.step`: where promotion is not strict, it would count this as a compilation.
-        after, info = shapes(subject.learner.step, jax.random.key(0), np.int32(1), before, batch)
-        states = {"step": after}
-        if subject.learner.adapt:
-            states["adapt"] = shapes(subject.learner.adapt, before, batch)
-    for name, state in states.items():
-        same = described(before) == described(state)
-        subject.require(same, f"{name} returns a state of another structure, shape or dtype")
-    for leaf in jax.tree.leaves((before, info)):
-        subject.require(
-            leaf.dtype in (jnp.float32, jnp.int32, jnp.bool_),
-            f"expected float32, int32 and bool, got {leaf.dtype}; keys are handed in, never kept",
-        )
+def check_same_key_same_result(subject: Subject) -> None:
+    """The same program, key and rows give the same bytes, and nothing is changed in place."""
+    rounds = batches(tasks())
+    now: list[Any] = [rounds, subject.first]
+    before = [copied(one) for one in now]
+    for seen in subject.run_rounds(subject.step, rounds):
+        now.append(seen)
+        before.append(copied(seen))
+    what = "a step changes nothing in place, but rows or states before and after it"
+    subject.require_equal(before, now, what, tolerance=0)
+    look, other = (subject.look(subject.first, rounds[0]) for _ in range(2))
+    subject.require_equal(look, other, "two looks at the same state", tolerance=0)
+    again = list(subject.run_rounds(subject.step, rounds))
+    subject.require_equal(now[2:], again, "two identical runs", tolerance=0)
 
 
 def check_one_compilation_per_padding(subject: Subject) -> None:
@@ -111,10 +133,48 @@ def check_one_compilation_per_padding(subject: Subject) -> None:
         )
 
 
-def check_same_key_same_result(subject: Subject) -> None:
-    """The same program, key and rows give the same bytes."""
-    again = list(subject.run_rounds(subject.step, batches(tasks())))
-    subject.require_equal(subject.course, again, "two identical runs", tolerance=0)
+def check_rows_are_scored_one_by_one(subject: Subject) -> None:
+    """A row's score is its own: the same alone, beside others, and in however long a batch."""
+    state, fresh = subject.course[-1][0], _fresh(seed=2)
+    few = [Task(x=fresh.x[:rows], y=fresh.y[:rows], group=fresh.group[:rows]) for rows in (ROWS, 1)]
+    together, alone = (subject.look(state, batch) for batch in batches(few))
+    for name in ("scores", "margins"):
+        subject.require_equal(
+            together[name][0], alone[name][0], f"{name} of a row beside others and alone"
+        )
+    subject.require_equal(
+        together["margins"][:ROWS],
+        subject.margins(state, fresh.x)[:ROWS],
+        f"margins of rows in a batch of {PADDINGS[0]} and in one of {FRESH}",
+    )
+
+
+def check_a_turn_shows_what_was_known(subject: Subject) -> None:
+    """A turn is a step, and decides its rows by the state before it, whatever their labels are."""
+    learner = subject.learner
+    if learner.turn is None:
+        return
+    states = [subject.first, *(state for state, _ in subject.course)]
+    for round, (state, batch) in enumerate(zip(states, batches(tasks()), strict=False), 1):
+        number = np.int32(round)
+        known = {
+            "scores": learner.scores(state, batch.x),
+            "margins": learner.margins(state, batch.x, batch.group),
+        }
+        half = (batch.weight * (np.arange(PADDINGS[0]) % 2)).astype(np.float32)
+        other = batch._replace(y=1 - batch.y, weight=half)
+        for labels, rows in ("its labels", batch), ("other labels and weights", other):
+            *stepped, shown = learner.turn(None, number, state, rows)
+            where = f"round {round}, with {labels},"
+            own = {name: getattr(shown, name) for name in known}
+            shapes = [np.shape(values) for values in own.values()]
+            subject.require(
+                shapes == [batch.y.shape] * 2,
+                f"{where} expected a score and a margin for each row, got the shapes {shapes}",
+            )
+            subject.require_equal(known, own, f"{where} what the state says and what a turn shows")
+            step = learner.step(None, number, state, rows)
+            subject.require_equal(step, tuple(stepped), f"{where} a step and a turn", tolerance=0)
 
 
 def check_eager_agrees(subject: Subject) -> None:
@@ -264,9 +324,7 @@ def check_grows_for_an_endless_stream(subject: Subject) -> None:
     subject.require_equal(before, after, "scores before and after growing")
     again = described(grow(large, FAR))
     subject.require(again == described(large), "it grows for the same round twice")
-    stepped, _ = endless.shapes(
-        endless.learner.step, jax.random.key(0), np.int32(FAR), large, batch
-    )
+    stepped, _ = endless.shapes("step", jax.random.key(0), np.int32(FAR), large, batch)
     subject.require(described(stepped) == described(large), "a grown state does not stay so")
 
 
@@ -303,8 +361,13 @@ def after_bad_batches(subject: Subject, seed: int = 3) -> dict[str, float]:
 
 def _accuracy(subject: Subject, state: State, seed: int) -> float:
     """Of the decisions on fresh rows."""
-    fresh = tasks(rounds=1, rows=1000, seed=seed)[0]
+    fresh = _fresh(seed)
     return float(((np.asarray(subject.margins(state, fresh.x)) > 0) == fresh.y).mean())
+
+
+def _fresh(seed: int) -> Task:
+    """Rows of no round; always as many, so that one program serves them all."""
+    return tasks(rounds=1, rows=FRESH, seed=seed)[0]
 
 
 def _branches(program: Any) -> tuple[int, int]:

@@ -24,6 +24,7 @@ __all__ = [
     "SEEDS",
     "Subject",
     "batches",
+    "copied",
     "described",
     "quick",
     "round_key",
@@ -84,9 +85,16 @@ class Subject:
         """A function of the learner's, compiled if that is what is done with it."""
         return quick(function) if self.compiles else function
 
-    def shapes(self, function: Callable, *arguments: Any) -> Any:
-        """What a function returns, as shapes; NumPy's are called for it."""
-        return jax.eval_shape(function, *arguments) if self.compiles else function(*arguments)
+    def shapes(self, name: str, *arguments: Any) -> Any:
+        """What one of the learner's functions returns, as shapes; NumPy's are called for it."""
+        function = getattr(self.learner, name)
+        try:
+            return jax.eval_shape(function, *arguments) if self.compiles else function(*arguments)
+        except Exception as error:
+            done, reason = "traced" if self.compiles else "called", str(error).partition("\n")[0]
+            raise AssertionError(
+                f"{self.name}: {name} cannot be {done}: {type(error).__name__}: {reason}"
+            ) from error
 
     @cached_property
     def step(self) -> Any:
@@ -205,8 +213,8 @@ class Subject:
                 if exact
                 else np.allclose(left, right, rtol=tolerance, atol=tolerance)
             )
-            where = jax.tree_util.keystr(path)
-            self.require(same, f"{what} differ in {where}: {_few(left)} against {_few(right)}")
+            where = f" in {jax.tree_util.keystr(path)}" if path else ""
+            self.require(same, f"{what} differ{where}: {_few(left)} against {_few(right)}")
 
     def require_same_course(self, other: Sequence[tuple], what: str, seed: int = 0) -> None:
         """Two courses over the rounds look alike at every round."""
@@ -253,6 +261,11 @@ def batches(rounds: Sequence[Task], padding: int = PADDINGS[0]) -> list[Batch]:
 
 def round_key(seed: int, round: Any) -> Any:
     return round_keys(jax.random.key(seed), round).step
+
+
+def copied(tree: Any) -> Any:
+    """The same numbers in arrays of their own."""
+    return jax.tree.map(np.array, tree)
 
 
 def described(tree: Any) -> list[tuple]:

@@ -194,7 +194,8 @@ def _print(measured: dict[str, Any]) -> None:
     solved = measured["comparator"] is not None
     titles = ["window"] + ["FairSAR", "rounds", "SAR"] * solved
     titles += [escape(f"sum of {name}") for name in measured["constraints"]]
-    titles += ["rounds"] * bool(measured["constraints"])
+    several = len(measured["constraints"]) > 1
+    titles += ["rounds of the largest" if several else "rounds"] * bool(measured["constraints"])
     rows = []
     for entry in measured["windows"]:
         row = [str(entry["window"])]

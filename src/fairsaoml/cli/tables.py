@@ -191,7 +191,8 @@ def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:
         style="dim",
     )
     say(
-        "DP and EO: of the last ten rounds, in the worst domain; 1 is fair; "
+        "DP and EO: as a run's own verdict, of its latest rounds, as many as it takes to tell"
+        f"{', in the worst domain' if changes else ''}; 1 is fair; "
         f"{MARKS['met']} surely meets the 80 % rule ({comparison['rule']}), {MARKS['missed']} "
         f"surely does not, {MARKS['too few']} has not enough rows to tell. Every domain, with "
         "intervals, is in comparison.json.",
@@ -217,6 +218,7 @@ def recommendation(learners: Sequence[dict[str, Any]]) -> str:
     asked = {name for names in given if names for name in str(names).split("+")}
     notions = [name for name in RATIOS if name in asked] or ["eo"]
     words = " and ".join(name.upper() for name in notions)
+    where = " in every domain" if len(learners[0]["domains"]) > 1 else ""
 
     def verdicts(entry: dict[str, Any]) -> set[str]:
         return {_worst_end(entry, RATIOS[name])["rule"] for name in notions}
@@ -230,10 +232,10 @@ def recommendation(learners: Sequence[dict[str, Any]]) -> str:
     if fair := [entry for entry in learners if verdicts(entry) == {"met"}]:
         best = max(fair, key=accuracy)
         why = f"the highest balanced accuracy ({accuracy(best):.3f}) of those whose {words}"
-        return f"Take {best['learner']}: {why} surely meets the 80 % rule."
+        return f"Take {best['learner']}: {why} surely meets the 80 % rule{where}."
     best = max(learners, key=lowest)
     nearest = f"{best['learner']} comes nearest ({ratio_words(lowest(best))})"
-    return f"Take none as it is: no {words} is known to meet the 80 % rule; {nearest}."
+    return f"Take none as it is: no {words} is known to meet the 80 % rule{where}; {nearest}."
 
 
 def _worst_end(entry: dict[str, Any], name: str) -> dict[str, Any]:
@@ -247,8 +249,8 @@ def _share(figure: dict[str, Any]) -> str:
     def short(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}".removeprefix("0")
 
-    spread = "" if figure["spread"] is None else f"[dim]±{short(figure['spread'])}[/]"
-    return short(figure["pooled"]) + spread
+    spread = figure["pooled_spread"]
+    return short(figure["pooled"]) + ("" if spread is None else f"[dim]±{short(spread)}[/]")
 
 
 def _ratio(figure: dict[str, Any]) -> str:

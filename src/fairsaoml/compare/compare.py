@@ -7,15 +7,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from statistics import median
+from statistics import median, stdev
 from typing import Any
 
 from fairsaoml.compare.engine import Job, run_all
 from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.evaluate.confidence import Interval
 from fairsaoml.evaluate.metrics import figures, pooled
-from fairsaoml.evaluate.rule import RULE, worst
+from fairsaoml.evaluate.rule import RULE, Verdict, worst
 from fairsaoml.evaluate.summary import summarise
-from fairsaoml.evaluate.verdict import ANSWERS, Asked, judge
+from fairsaoml.evaluate.verdict import Asked, answer_of, first_judged, judge
 from fairsaoml.files import read_json, write_json
 from fairsaoml.learners import registry
 from fairsaoml.report import write_report
@@ -24,13 +25,12 @@ from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, pairs
 from fairsaoml.streams.catalog import setting_names
 
-__all__ = ["MEASURES", "compare", "comparison_of", "plan", "recovery"]
+__all__ = ["COMPARISON", "MEASURES", "compare", "comparison_of", "plan", "recovery"]
 
 COMPARISON, REPORT = "comparison.json", "report.html"
 COMPARISON_SCHEMA = 1
 MEASURES = ("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio")
 NOTIONS = {"dp_ratio": "dp", "eo_ratio": "eo"}
-ORDER = list(ANSWERS)  # the worst first
 BY_ANSWER = {"fair": "met", "not fair": "missed", "too few": "too few"}  # of the 80 % rule
 EARLY_ROUNDS = 5  # "after changes" are so many rounds of every domain but the first
 BACK = ("accuracy", "dp_ratio")  # a learner has recovered when both are back
@@ -152,15 +152,19 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
     lines = read_rounds(folder / "rounds.jsonl")
     summary = read_json(folder / "summary.json")
     domains = summary["domains"]
-    ends = [_end(lines, domain["last"]) for domain in domains]
+    own_spec = read_json(folder / "spec.json")
+    ends = [_end(lines, domain, Asked.of(own_spec)) for domain in domains]
+    overall = _block(summary["overall"])
+    for name, spread in _pooled_spread(lines).items():
+        overall[name]["pooled_spread"] = spread
     entry: dict[str, Any] = {
         "learner": spec.learner,
         "folder": folder.name,
         "settings": dict(spec.learner_settings),
-        "constraints": read_json(folder / "spec.json")["learner"]["config"]["constraints"],
+        "constraints": own_spec["learner"]["config"]["constraints"],
         # The median: one round of each padded size also compiles.
         "seconds_per_round": median(line["seconds"] for line in lines),
-        "overall": _block(summary["overall"]),
+        "overall": overall,
         "last": _block(summary["last"]),
         "domains": [
             {"name": domain["name"], **_block(domain), "last": end}
@@ -199,19 +203,44 @@ def _block(block: Mapping[str, Any]) -> dict[str, Any]:
     return {"rounds": block["rounds"], **measures}
 
 
-def _end(lines: Sequence[Line], block: Mapping[str, Any]) -> dict[str, Any]:
-    """A domain's last rounds, whose ratios are judged by the 80 % rule, with their intervals."""
-    end, (first, last) = _block(block), block["rounds"]
-    verdict = judge([line for line in lines if first <= line["round"] <= last], Asked())
+def _pooled_spread(lines: Sequence[Line]) -> dict[str, float | None]:
+    """The standard deviation over seeds of each seed's pooled figures; None for a single seed."""
+    seeds = dict.fromkeys(line["seed"] for line in lines)
+    of_seeds = [figures(pooled([one for one in lines if one["seed"] == seed])) for seed in seeds]
+    values = {name: [one[name] for one in of_seeds if one[name] is not None] for name in MEASURES}
+    return {name: stdev(known) if len(known) > 1 else None for name, known in values.items()}
+
+
+def _end(lines: Sequence[Line], domain: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """A domain's last rounds; its ratios are those of the verdict on it, held to the 80 % rule.
+
+    The verdict is that of the run's page, on a domain alone: on as many of its latest windows as
+    it takes to tell, whose `rounds` stand beside the ratio.
+    """
+    first, last = domain["rounds"]
+    begin = min(first - 1 + first_judged(last - first + 1), last)
+    verdict = judge([line for line in lines if begin <= line["round"] <= last], asked)
+    end = _block(domain["last"])
     for name, notion in NOTIONS.items():
         entries = [entry["notions"][notion] for entry in verdict["attributes"].values()]
         if not entries:
-            end[name] |= {"ratio": None, "low": 0.0, "high": 1.0, "rule": "undefined"}
+            end[name] |= {"ratio": None, "low": 0.0, "high": 1.0, "rounds": [], "rule": "undefined"}
             continue
-        lowest = min(entries, key=lambda one: (ORDER.index(one["answer"]), one["ratio"] or 0.0))
-        rule = "undefined" if lowest["ratio"] is None else BY_ANSWER[lowest["answer"]]
-        end[name] |= {key: lowest[key] for key in ("ratio", "low", "high")} | {"rule": rule}
+        rule = worst(map(_by_rule, entries))
+        lowest = min(
+            (one for one in entries if _by_rule(one) == rule), key=lambda one: one["ratio"] or 0.0
+        )
+        end[name] |= {key: lowest[key] for key in ("ratio", "low", "high", "rounds")}
+        end[name]["rule"] = rule
     return end
+
+
+def _by_rule(notion: Mapping[str, Any]) -> Verdict:
+    """A notion of a verdict, held to the 80 % rule, whatever ratio was asked for."""
+    if notion["ratio"] is None:
+        return "undefined"
+    interval = Interval(notion["low"], notion["high"])
+    return BY_ANSWER[answer_of(notion["ratio"], interval, RULE)]
 
 
 def recovery(lines: Sequence[Line], domain: Mapping[str, Any]) -> int | None:

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from fairsaoml.core import prior
 from fairsaoml.core.arrays import Array, choose, library
 from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.fairness import sides
 from fairsaoml.core.prior import Deployed, Prior
 from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo, Shown
@@ -185,6 +186,11 @@ def _after(
     if update.idle is not None:
         learned = choose(has_rows | ~finite, learned, update.idle)
     prices = dual(learned)
+    if update.violation.shape != prices.shape:
+        raise ConfigError(
+            "expected a violation and a price for each constraint, got arrays of the shapes "
+            f"{update.violation.shape} and {prices.shape}; return one number per constraint"
+        )
     pinned = pinned_rounds(old.pinned, prices, update.violation)
     state = Wrapped(
         learned=learned,

@@ -44,13 +44,18 @@ def regret(
         and to the best of all, violations, and what is proven of both.
 
     Raises:
-        RunError: the folder holds no run, or later rows of it are not kept.
+        RunError: the folder holds no run or no round, or rows of it are not kept.
         DataError: the rows of the run are not what they were.
     """
     folder, adapted = Path(folder), adapted or adapting
     content = read_spec(folder)
     spec = RunSpec.from_json(content)
     lines = read_rounds(folder / ROUNDS)
+    if not lines:
+        raise RunError(
+            f"expected a round in {folder}, got none; learn new rows there first "
+            "(`fairsaoml learn`)"
+        )
     series = [figures.journal_series(lines, seed, adapted=adapted) for seed in spec.seeds]
     rounds = len(series[0].loss)
     lengths = figures.chosen_windows(windows, rounds)
@@ -58,6 +63,11 @@ def regret(
     if not comparator:
         return run | figures.violations(
             series, content["constraints"], seeds=spec.seeds, windows=lengths, adapted=adapted
+        )
+    if "before" in content:
+        raise RunError(
+            "expected the rows of all rounds, got a model that was trained in Python, whose rows "
+            "are not kept; measure violations alone (--no-comparator)"
         )
     use_cache()
     stream = reopened_stream(content["stream"], folder)

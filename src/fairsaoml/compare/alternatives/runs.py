@@ -16,13 +16,13 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.compare import comparison_of
+from fairsaoml.compare.compare import COMPARISON, comparison_of
 from fairsaoml.core.errors import ConfigError, RunError, closest
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import rounds_of
 from fairsaoml.evaluate.records import RoundResult, line, tally
-from fairsaoml.files import read_json, tidy
+from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.runs import folder as run_folder
 from fairsaoml.runs.events import Event, OnEvent, as_events
 from fairsaoml.runs.journal import Journal
@@ -201,7 +201,7 @@ def compare_alternatives(
     force: bool = False,
     on_event: OnEvent = lambda event: None,
 ) -> dict[str, Any]:
-    """Run alternatives, each into a folder of its own, and compare them.
+    """Run alternatives, each into a folder of its own, and write `comparison.json`.
 
     Args:
         specs: what to run, as `plan` returns it.
@@ -210,7 +210,7 @@ def compare_alternatives(
         on_event: called as the runs go on.
 
     Returns:
-        What `comparison.json` says of our learners, and for each what it is.
+        The content of `comparison.json`: as of our learners, and for each what it is.
     """
     for job, spec in enumerate(specs):
         run_alternative(spec, folder / spec.label, force=force, on_event=on_event, job=job)
@@ -218,7 +218,9 @@ def compare_alternatives(
     for entry in comparison["learners"]:
         spec_of = run_folder.read_spec(folder / entry["folder"])
         entry["what"] = spec_of["learner"]["config"]["what"]
-    return comparison | {"command": command(specs)}
+    comparison["command"] = command(specs)
+    write_json(folder / COMPARISON, comparison)
+    return read_json(folder / COMPARISON)
 
 
 def _identity(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,6 +78,7 @@ class LossSeries(NamedTuple):
 
     loss: Floats  # (round,)
     violation: Floats  # (round, constraint)
+    first: int = 1  # a journal may begin later, where a model was trained elsewhere
 
 
 class Growth(NamedTuple):
@@ -135,6 +136,7 @@ def journal_series(
     return LossSeries(
         loss=np.array([line["loss"] or 0.0 for line in figures]),
         violation=np.array([line["violation"] for line in figures]).reshape(len(figures), -1),
+        first=of_seed[0]["round"],
     )
 
 
@@ -165,7 +167,8 @@ def violations(
                 "window": window,
                 "violation": {
                     name: _figure(
-                        [worst(window_sums(one.violation[:, i], window), window) for one in series]
+                        [worst(window_sums(one.violation[:, i], window), window) for one in series],
+                        series[0].first,
                     )
                     for i, name in enumerate(constraints)
                 },
@@ -239,7 +242,7 @@ def regret(
             [largest_regret(played.loss, bests[fair]) for fair in (True, False)]
             for played, bests in zip(series, solved, strict=True)
         ]
-        fair, free = map(_figure, zip(*regrets, strict=True))
+        fair, free = (_figure(of_seeds, series[0].first) for of_seeds in zip(*regrets, strict=True))
         entry |= {"fair_regret": fair, "regret": free}
     whole = report["windows"][-1]
     return report | {
@@ -350,13 +353,16 @@ def _held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
     return [rows[: len(task.y)] for rows, task in zip(held, tasks, strict=True)]
 
 
-def _figure(of_seeds: Sequence[Worst]) -> dict[str, Any]:
-    """Seeds in one figure; `rounds` are those of the worst seed's worst window."""
+def _figure(of_seeds: Sequence[Worst], first: int) -> dict[str, Any]:
+    """Seeds in one figure; `rounds` are those of the worst seed's worst window.
+
+    `first` is the round that the journal begins with.
+    """
     values = [one.value for one in of_seeds]
     top = of_seeds[int(np.argmax(values))]
     return {
         "mean": float(np.mean(values)),
         "low": min(values),
         "high": max(values),
-        "rounds": [top.first, top.last],
+        "rounds": [top.first + first - 1, top.last + first - 1],
     }
