@@ -249,7 +249,7 @@ def test_a_stray_byte_in_the_last_row_is_read_as_latin_1_and_changes_nothing_bef
     path.write_bytes(path.read_bytes().rstrip(b"\n") + b"\xe9\n")
     with pytest.raises(DataError, match=r"got also '(yes|no)é'"):
         hiring(path, rows=2_000, sensitive="race")
-    stream = hiring(path, rows=2_000, label="sex", sensitive="race", drop=["hired"])
+    stream = hiring(path, rows=2_000, label="sex", sensitive="race", positive="m", drop=["hired"])
     assert any("not UTF-8, the first is 0xe9: they are read as Latin-1" in n for n in stream.notes)
     assert stream.schema.attributes == clean.schema.attributes == (("race", ("b", "ätna")),)
     assert [len(task.y) for task in stream.tasks(0)] == [2_000, 2_000]
@@ -472,6 +472,31 @@ def test_inputs_that_look_protected_are_named():
         (("-", "+"), "+"),
         (("<=50K", ">50K"), ">50K"),
         (("bad", "good"), "good"),
+        (("denied", "Approved"), "Approved"),
+        (("rejected", "approved"), "approved"),
+        (("refused", "granted"), "granted"),
+        (("rejected", "hired"), "hired"),
+        (("decline", "accept"), "accept"),
+        (("not admitted", "admitted"), "admitted"),
+        (("inactive", "active"), "active"),
+        (("Charged Off", "Fully Paid"), "Fully Paid"),
+        (("default", "paid"), "paid"),
+        (("no default", "default"), "default"),
+        (("low", "high"), "high"),
+        (("fail", "pass"), "pass"),
+        (("lost", "won"), "won"),
+        (("N", "J"), "J"),
+        (("N", "O"), "O"),
+        (("F", "P"), "P"),
+        (("nein", "ja"), "ja"),
+        (("Non", "Oui"), "Oui"),
+        (("No", "Sí"), "Sí"),
+        (("não", "sim"), "sim"),
+        (("nie", "tak"), "tak"),
+        (("ne", "da"), "da"),
+        (("нет", "да"), "да"),
+        (("abgelehnt", "bewilligt"), "bewilligt"),
+        (("refusé", "accordé"), "accordé"),
     ],
 )
 def test_without_a_word_the_usual_value_is_positive_and_a_note_says_which(pair, positive):
@@ -482,6 +507,18 @@ def test_without_a_word_the_usual_value_is_positive_and_a_note_says_which(pair, 
     turned = hiring(replaced(people(), "hired", values), rows=100, positive=pair[0])
     for one, other in zip(stream.tasks(0), turned.tasks(0), strict=True):
         np.testing.assert_array_equal(one.y, 1 - other.y)
+
+
+def test_which_of_two_unknown_words_is_positive_is_asked_for():
+    values = np.where(np.asarray(people()["hired"]) == "yes", "B", "A 1")
+    table = replaced(people(), "hired", values)
+    asked = (
+        r"which value of the label 'hired' is the positive one, got 'A 1' \(\d+ rows\) and 'B' "
+        r"\(\d+ rows\) in the first task; add --positive 'A 1' or --positive B"
+    )
+    with pytest.raises(DataError, match=asked):
+        hiring(table, rows=100)
+    same(hiring(table, rows=100, positive="B"), hiring(people(), rows=100))
 
 
 def test_rows_without_a_label_are_left_out_and_counted():

@@ -74,7 +74,8 @@ def stream_from_table(
         label: The column to predict, of two values.
         sensitive: Columns; "COL=VALUE" is one value against the rest, "COL>40" two ranges,
             "COL:18,30,50" four, and "A*B" every pair of two.
-        positive: The label's positive value; by default the usual word, else the greater value.
+        positive: The label's positive value. By default the greater of two numbers, or the one
+            that the words tell: yes, approved or paid against no, denied or default.
         time: The column that orders the rows.
         tasks: Cut into so many tasks of equal size.
         every: Cut along the calendar, such as "10D" or "1M".
