@@ -521,6 +521,15 @@ def test_which_of_two_unknown_words_is_positive_is_asked_for():
     same(hiring(table, rows=100, positive="B"), hiring(people(), rows=100))
 
 
+def test_how_numbers_were_read_is_a_note_and_ranges_read_them_alike():
+    pay = [f"{value},25 €" for value in range(500, 900)]
+    table = replaced(people(), "pay", pay)
+    stream = hiring(table, rows=100, sensitive=["sex", "pay>520"])
+    assert "read as numbers: pay ('500,25 €' as 500.25)" not in stream.notes  # it is no input
+    assert next(stream.tasks(0)).group[:, 1].tolist() == [0] * 20 + [1] * 80
+    assert "read as numbers: pay ('500,25 €' as 500.25)" in hiring(table, rows=100).notes
+
+
 def test_rows_without_a_label_are_left_out_and_counted():
     labels = people()["hired"].to_pylist()
     labels[3] = labels[150] = labels[151] = None

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
-from fairsaoml.streams.table.columns import factor, require_flat, some
+from fairsaoml.streams.table.columns import SHOWN, dressed, factor, require_flat, some
 from fairsaoml.streams.table.dates import Clock
-from fairsaoml.streams.table.encoder import Date, Encoder
+from fairsaoml.streams.table.encoder import Date, Encoder, Numeric
 from fairsaoml.streams.table.groups import fit_sensitive
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Roles, fit_label
@@ -76,6 +76,11 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
                 f"{name}: {grouped.missing} of {table.num_rows} rows of the first task have no "
                 "value; such rows are counted apart and are in no constraint"
             )
+    numeric = [column for column in encoder.columns if isinstance(column, Numeric)]
+    examples = [(column.name, dressed(table[column.name], column.decimal)) for column in numeric]
+    if read := [f"{name} ({one[0]!r} as {one[1]:.12g})" for name, one in examples if one]:
+        more = f" and {len(read) - SHOWN} more columns" if len(read) > SHOWN else ""
+        yield f"read as numbers: {', '.join(read[:SHOWN])}{more}"
     names = [column.name for column in encoder.columns]
     protected = [name for name in names if PROTECTED.search(" ".join(_words(name)))]
     if protected:

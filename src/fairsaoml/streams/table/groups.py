@@ -18,7 +18,15 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.core.types import Attribute
-from fairsaoml.streams.table.columns import canonical, factor, numbers, positions, some
+from fairsaoml.streams.table.columns import (
+    POINT,
+    canonical,
+    decimal_of,
+    factor,
+    numbers,
+    positions,
+    some,
+)
 
 __all__ = [
     "Crossed",
@@ -60,6 +68,7 @@ class Sensitive:
     above: bool = False  # whether a number equal to a cut lies below it, as in "age>40"
     fold: bool = False  # whether values that differ in case only are one; not in old encoders
     range: str | None = None  # how a range was asked for, such as "age>40"
+    decimal: str = POINT  # what stands before decimals in the texts of a range
 
     @property
     def attribute(self) -> Attribute:
@@ -82,7 +91,7 @@ class Sensitive:
         """
         column, unknown = table[self.column], len(self.levels)
         if self.cuts:
-            values = numbers(column).values
+            values = numbers(column, self.decimal).values
             codes = np.searchsorted(self.cuts, values, side="left" if self.above else "right")
             absent = np.isnan(values)
             codes = np.where(absent, unknown, codes).astype(np.int32)
@@ -220,6 +229,7 @@ def _fit(spec: str, columns: Sequence[str], table: Any) -> Sensitive:
         cuts=tuple(cuts),
         above=above,
         range=spec.replace(" ", ""),
+        decimal=decimal_of(table[name]),
     )
     grouped = fitted.codes(table)
     _require_values(name, grouped.missing, table.num_rows)
