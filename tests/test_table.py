@@ -3,6 +3,7 @@
 import gc
 import gzip
 import json
+import re
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
@@ -528,6 +529,42 @@ def test_how_numbers_were_read_is_a_note_and_ranges_read_them_alike():
     assert "read as numbers: pay ('500,25 €' as 500.25)" not in stream.notes  # it is no input
     assert next(stream.tasks(0)).group[:, 1].tolist() == [0] * 20 + [1] * 80
     assert "read as numbers: pay ('500,25 €' as 500.25)" in hiring(table, rows=100).notes
+
+
+def test_groups_that_are_known_to_come_are_levels_from_the_start():
+    races = people()["race"].to_pylist()
+    races[250:260] = ["X"] * 10
+    table = replaced(people(), "race", races)
+    unknown = hiring(table, rows=100, sensitive="race")
+    assert [*unknown.tasks(0)][2].new_groups == {"race": {"X": 10}}
+    for known in (["race=x"], "race=x", {"race": ["x"]}):
+        stream = hiring(table, rows=100, sensitive="race", known_groups=known)
+        assert stream.settings["known_groups"] == {"race": ["x"]}
+        assert stream.schema.attributes[0].levels == ("a", "b", "c", "x")
+        task = [*stream.tasks(0)][2]
+        assert task.group[50:60, 0].tolist() == [3] * 10
+        assert (task.new_groups, task.warnings) == ({}, ())
+        assert any(re.fullmatch("race: fewer than 10 rows .* in .*x", n) for n in stream.notes)
+    asked = {"rows": 100, "known_groups": ["race=x"]}
+    pairs = hiring(table, sensitive="sex*race", **asked).schema.attributes[0].levels
+    assert {"f & x", "m & x"} < {*pairs}
+    one = hiring(table, sensitive="race=x", **asked)
+    assert one.schema.attributes[0].levels == ("not x", "x")
+    assert [*one.tasks(0)][2].group[50:60, 0].tolist() == [1] * 10
+
+
+def test_a_group_that_the_first_task_lacks_is_refused_with_the_way_to_name_it():
+    with pytest.raises(DataError, match=r"if it comes later, add --known-groups race=x$"):
+        hiring(people(), sensitive="race=x")
+    alone = replaced(people(), "sex", ["f"] * 200 + ["m"] * 200)
+    with pytest.raises(DataError, match=r"those that come later: --known-groups sex=VALUE$"):
+        hiring(alone, rows=100)
+    levels = hiring(alone, rows=100, known_groups=["sex=m"]).schema.attributes[0].levels
+    assert levels == ("f", "m")
+    with pytest.raises(ConfigError, match="of a sensitive column, got 'rase'; did you mean 'race'"):
+        hiring(people(), sensitive="race", known_groups=["rase=x"])
+    with pytest.raises(ConfigError, match="expected known groups as COLUMN=A,B, got 'race'"):
+        hiring(people(), sensitive="race", known_groups=["race"])
 
 
 def test_rows_without_a_label_are_left_out_and_counted():

@@ -69,6 +69,7 @@ TABLE: Mapping[str, Any] = {
     "sensitive": _table(
         list[str], "Protected column; also race=black, 'age>40', age:18,30,50, 'sex*race'."
     ),
+    "known_groups": _table(list[str], "Groups that may come later: race=other."),
     "time": _table(str, "Column that orders the rows."),
     "time_format": _table(str, "How dates are written: day/month/year, or %d.%m.%Y."),
     "tasks": _table(int, "Cut into this many tasks."),

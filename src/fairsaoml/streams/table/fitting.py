@@ -1,7 +1,7 @@
 """What is fitted on a stream's first task: the encoder with its roles, and notes on its limits."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,11 @@ PROTECTED = re.compile(  # words in the name of a column that the law may protec
 
 
 def fit_first_task(
-    first: Any, roles: Roles, positive: Any, time_format: str | None = None
+    first: Any,
+    roles: Roles,
+    positive: Any,
+    time_format: str | None = None,
+    known_groups: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder, label and groups included, from the first task's labelled rows; and notes.
 
@@ -41,7 +45,9 @@ def fit_first_task(
     require_flat(first, roles.flat)
     label, notes = fit_label(roles.label, first[roles.label], positive)
     table = first.filter(pa.array(label.codes(first[roles.label]) >= 0))
-    sensitive = tuple(fit_sensitive(spec, first.column_names, table) for spec in roles.sensitive)
+    sensitive = tuple(
+        fit_sensitive(spec, first.column_names, table, known_groups) for spec in roles.sensitive
+    )
     encoder = fit_encoder(
         table.select(list(roles.inputs)),
         keep=roles.inputs if roles.named else (),
