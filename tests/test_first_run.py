@@ -127,6 +127,19 @@ def test_a_group_that_came_later_is_named_with_what_to_do_at_the_end_and_on_the_
     assert counts["sex"]["new one"]["rows"] == 10
 
 
+def test_who_names_no_columns_of_a_wide_table_is_told_a_guess_and_how_many_there_are(
+    command, tmp_path
+):
+    path = tmp_path / "wide.csv"
+    names = [f"f{number}" for number in range(290)]
+    rows = [",".join([*["1"] * 290, sex, hired]) for sex in "fm" for hired in ("yes", "no")]
+    path.write_text("\n".join([",".join([*names, "sex", "Hired?"]), *rows]))
+    said = command("run", path)
+    assert said.code == 2
+    assert "f18, f19 and 272 more); a guess from names" in said.err
+    assert said.err.endswith("first rows: --label 'Hired?' --sensitive sex\n")
+
+
 # Decisions on new rows
 
 

@@ -452,6 +452,11 @@ def test_a_category_that_gives_the_label_away_is_a_leak_and_one_that_merely_diff
     assert "town" not in leak
 
 
+def test_a_word_within_another_word_does_not_look_protected():
+    table = people().append_column("mileage", people()["pay"]).drop_columns(["age", "race"])
+    assert not any("may be protected" in note for note in hiring(table).notes)
+
+
 def test_inputs_that_look_protected_are_named():
     [note] = [note for note in hiring(people()).notes if "may be protected" in note]
     assert "age, race;" in note
@@ -937,6 +942,15 @@ def test_a_third_label_is_refused_before_the_run_where_the_table_can_be_looked_t
         next(tasks)
     with pytest.raises(DataError, match=message):
         next(tasks)
+
+
+def test_a_time_of_small_whole_numbers_that_come_again_is_doubted():
+    said = "the time 'age' holds small whole numbers, such as 18"
+    assert any(note.startswith(said) for note in hiring(people(), time="age", rows=100).notes)
+    for table in (people(), replaced(people(), "age", np.arange(400) + 1900)):
+        column = "when" if table.equals(people()) else "age"
+        notes = hiring(table, time=column, rows=100).notes
+        assert not any("small whole numbers" in note for note in notes)
 
 
 def test_times_that_cannot_be_read_are_named_with_their_row():

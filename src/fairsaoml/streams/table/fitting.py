@@ -1,6 +1,5 @@
 """What is fitted on a stream's first task: the encoder with its roles, and notes on its limits."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from fairsaoml.streams.table.columns import SHOWN, dressed, factor, require_flat
 from fairsaoml.streams.table.dates import Clock
 from fairsaoml.streams.table.encoder import Date, Encoder, Numeric
 from fairsaoml.streams.table.groups import fit_sensitive
+from fairsaoml.streams.table.guess import may_be_protected
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Roles, fit_label
 from fairsaoml.streams.table.survey import MONTH_OR_DAY, ambiguous
@@ -23,10 +23,6 @@ __all__ = ["fit_first_task", "leaks"]
 SMALL_START = 30  # a first task of fewer rows is worth a note
 FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
 GIVES_AWAY = 0.98  # area under the curve from which one column says what label or group says
-PROTECTED = re.compile(  # words in the name of a column that the law may protect
-    r"sex|gender|race|racial|ethnic\w*|age|birth\w*|dob|religio\w*|disab\w*|nationality|"
-    r"citizen\w*|marital|married|pregnan\w*|veteran|orientation|foreign\w*|colou?r"
-)
 
 
 def fit_first_task(
@@ -88,8 +84,7 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
         more = f" and {len(read) - SHOWN} more columns" if len(read) > SHOWN else ""
         yield f"read as numbers: {', '.join(read[:SHOWN])}{more}"
     names = [column.name for column in encoder.columns]
-    protected = [name for name in names if PROTECTED.search(" ".join(_words(name)))]
-    if protected:
+    if protected := [name for name in names if may_be_protected(name)]:
         yield (
             f"used as inputs, though they may be protected: {', '.join(protected)}; "
             "--sensitive keeps the decisions fair by one, --drop leaves it out"
@@ -102,16 +97,6 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
     for name in (column.name for column in encoder.columns if isinstance(column, Date)):
         if time_format is None and set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
             yield ambiguous(name)
-
-
-def _words(name: str) -> list[str]:
-    """The words of a column's name.
-
-    >>> _words("ageAtEntry"), _words("SEX_code")
-    (['age', 'at', 'entry'], ['sex', 'code'])
-    """
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return re.findall(r"[a-z]+", apart.lower())
 
 
 def leaks(first: Task, encoder: Encoder) -> tuple[str, ...]:

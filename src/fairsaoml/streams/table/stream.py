@@ -176,7 +176,13 @@ def stream_from_table(
         fingerprint=surveyed.fingerprint,
         cut=continued_cut(numbering, domain),
         base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
-        notes=(*surveyed.source.notes, *surveyed.notes, *notes, *leaks(first_task, fitted)),
+        notes=(
+            *surveyed.source.notes,
+            *surveyed.notes,
+            *(() if clock is None else clock.doubts(first.table)),
+            *notes,
+            *leaks(first_task, fitted),
+        ),
     )
 
 
