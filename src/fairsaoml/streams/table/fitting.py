@@ -22,6 +22,7 @@ __all__ = ["fit_first_task", "leaks"]
 
 SMALL_START = 30  # a first task of fewer rows is worth a note
 FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
+LABEL = ""  # beside the names of groups
 GIVES_AWAY = 0.98  # area under the curve from which one column says what label or group says
 
 
@@ -99,32 +100,54 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
             yield ambiguous(name)
 
 
-def leaks(first: Task, encoder: Encoder) -> tuple[str, ...]:
-    """Notes on columns that alone say in the first task what the label or a group says."""
+def leaks(first: Task, last: Task | None, encoder: Encoder) -> tuple[str, ...]:
+    """Notes on columns that alone say what the label or a group says in the first task.
+
+    And on those that say the label in the `last` rows only, where these are known.
+    """
     notes = []
+    told = _telling(first, encoder)
+    for group, areas in told.items():
+        if areas and group:
+            notes.append(f"appears to restate {group}, think of --drop: {_listed(areas)}")
+        elif areas:
+            notes.append(
+                "likely leak, tells the label apart on its own in the first task; --drop it unless "
+                f"it is known before the decision: {_listed(areas)}"
+            )
+    later = {} if last is None else _telling(last, encoder).get(LABEL, {})
+    if later := {name: later[name] for name in later if name not in told.get(LABEL, {})}:
+        notes.append(
+            "likely leak, tells the label apart on its own in the table's last rows, and did not "
+            "in the first task; --drop it unless it is known before the decision: "
+            f"{_listed(later)}"
+        )
+    return tuple(notes)
+
+
+def _listed(areas: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} (AUC {area:.3f})" for name, area in areas.items())
+
+
+def _telling(task: Task, encoder: Encoder) -> dict[str, dict[str, float]]:
+    """For the label, and each group, the columns that tell it apart, and the area of each."""
     ends = np.cumsum([len(column.features) for column in encoder.columns])
-    parts = np.split(first.x, ends[:-1], axis=1)  # by column
-    targets = {"": first.y > 0}
+    parts = np.split(task.x, ends[:-1], axis=1)  # by column
+    targets = {LABEL: task.y > 0}
     for place, role in enumerate(encoder.sensitive):
         for code, level in enumerate(role.levels[len(role.levels) == 2 :], len(role.levels) == 2):
-            targets[f"{role.attribute.name} ({level})"] = first.group[:, place] == code
+            targets[f"{role.attribute.name} ({level})"] = task.group[:, place] == code
+    told: dict[str, dict[str, float]] = {}
     for group, target in targets.items():
         if min(target.sum(), (~target).sum()) < FEW_IN_GROUP:
             continue
         areas = [max(_area(_scores(part, target), target)) for part in parts]
-        same = [
-            f"{column.name} (AUC {area:.3f})"
+        told[group] = {
+            column.name: area
             for column, area in zip(encoder.columns, areas, strict=True)
             if area > GIVES_AWAY
-        ]
-        if same and group:
-            notes.append(f"appears to restate {group}, think of --drop: {', '.join(same)}")
-        elif same:
-            notes.append(
-                "likely leak, tells the label apart on its own in the first task; --drop it unless "
-                f"it is known before the decision: {', '.join(same)}"
-            )
-    return tuple(notes)
+        }
+    return told
 
 
 def _scores(features: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -52,8 +52,8 @@ MOSTLY_DISTINCT = 0.5  # more distinct values than this share of the rows: an id
 TEXT_WORDS, TEXT_LENGTH = 4.0, 40.0  # mean words or letters from which a value is free text
 AN_ID = "an id or a name, different in nearly every row"
 NOT_UNDERSTOOD = (
-    f"{AN_ID}, that begins with digits (write numbers as 1234.5, if it is one: this way of writing "
-    "them was not understood)"
+    f"{AN_ID} (it begins with digits: if these are numbers, how they are written was not "
+    "understood; write 1234.5)"
 )
 DIGIT_FIRST = r"^\W{0,2}\d"
 ID_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|ssn)$|[a-z]I[dD]$", re.ASCII)

@@ -150,6 +150,9 @@ def stream_from_table(
         return encoded_tasks(again, fitted, domain, clock)
 
     first_task = next(encoded_tasks([first], fitted))
+    last_rows = None
+    if surveyed.end is not None:
+        last_rows = next(encoded_tasks([TaskRows(surveyed.end, 0)], fitted))
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
@@ -181,7 +184,7 @@ def stream_from_table(
             *surveyed.notes,
             *(() if clock is None else clock.doubts(first.table)),
             *notes,
-            *leaks(first_task, fitted),
+            *leaks(first_task, last_rows, fitted),
         ),
     )
 
