@@ -53,6 +53,65 @@ def mixed_table(rows=200):
 fit_once = functools.cache(lambda: fit_encoder(mixed_table()))
 
 
+# Numbers as people write them
+
+AMOUNTS = RNG.normal(50_000, 20_000, 60).round(2)
+GERMAN = str.maketrans(",.", ".,")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda v: f"{v:.2f}".translate(GERMAN),
+        lambda v: f"{v:,.2f}".translate(GERMAN),
+        lambda v: f"{v:,.2f} €".translate(GERMAN),
+        lambda v: f"{v:,.2f}".translate(GERMAN).replace(".", "\u00a0"),
+        lambda v: f"{v:,.2f}".translate(GERMAN).replace(".", "\u202f"),
+        lambda v: f"{v:,.2f}".replace(",", "'"),
+        lambda v: f"{v:,.2f}".replace(",", "\u2019"),
+        lambda v: f"USD {v:,.2f}",
+        lambda v: f"{v:,.2f} EUR",
+        lambda v: f"{v:,.2f}" if v >= 0 else f"({-v:,.2f})",
+        lambda v: f"{v:,.2f}" if v >= 0 else f"{-v:,.2f}-",
+        lambda v: f"{v / 1000:.5f}k",
+        lambda v: f"$ {v:,.2f}",
+    ],
+    ids=lambda write: write(-1234567.5) + " " + write(1234.5),
+)
+def test_amounts_are_numbers_however_they_are_written(write):
+    values = np.array([*AMOUNTS, -1234567.5, 0.8, -0.25])
+    table = pa.table({"v": [write(value) for value in values]})
+    encoder = Encoder.from_json(json.loads(json.dumps(fit_encoder(table).to_json())))
+    assert encoder.features == ("v",)
+    plain = fit_encoder(pa.table({"v": values})).transform(pa.table({"v": values}))
+    np.testing.assert_allclose(encoder.transform(table), plain, atol=1e-5)
+    np.testing.assert_array_equal(
+        RowEncoder(encoder).encode(table.to_pylist()), encoder.transform(table)
+    )
+
+
+def test_whether_a_comma_stands_before_decimals_is_what_fits_most_values_and_is_kept():
+    comma = fit_encoder(pa.table({"v": ["1.234", "0,85", "17,5"] * 10}))
+    assert only(comma).decimal == ","
+    np.testing.assert_array_equal(
+        comma.transform(pa.table({"v": ["1.000", "1,5"]})),  # of which one alone would say less
+        comma.transform(pa.table({"v": [1000.0, 1.5]})),
+    )
+    either = fit_encoder(pa.table({"v": ["1,234", "5,678"] * 10 + ["9"]}))
+    assert only(either).decimal == "."
+    assert numbers(pa.array(["1,234"])).values[0] == 1234
+    saved = comma.to_json()
+    del saved["columns"][0]["decimal"]  # as earlier versions wrote it
+    assert only(Encoder.from_json(saved)).decimal == "."
+    with pytest.raises(DataError, match="a decimal point or comma"):
+        Encoder.from_json({**saved, "columns": [{**saved["columns"][0], "decimal": ";"}]})
+
+
+def test_a_column_left_out_as_an_id_that_begins_with_digits_says_that_it_may_be_a_number():
+    odd = fit_encoder(pa.table({"v": [f"{n}|{n % 7}" for n in range(60)], "a": range(1, 61)}))
+    assert "if these are numbers, how they are written was not understood" in reasons(odd)["v"]
+
+
 # Against independent implementations
 
 

@@ -1,8 +1,10 @@
 """The first run on a table of one's own: what it decides, what it says, what it keeps."""
 
 import csv
+import html
 import io
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairsaoml.core.errors import ConfigError
+from fairsaoml.files import read_json
 from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import RunSpec, Setup, by_costs, suggested_decision
 from fairsaoml.serve import predict
@@ -99,6 +102,42 @@ def test_options_that_make_no_sense_are_refused(command, tmp_path, options, word
     assert (said.code, said.out) == (2, "")
     assert words in said.err
     assert "Traceback" not in said.err
+
+
+def test_a_group_that_came_later_is_named_with_what_to_do_at_the_end_and_on_the_page(
+    command, tmp_path
+):
+    path = loans(tmp_path / "loans.csv")
+    lines = path.read_text().splitlines()
+    lines[201:211] = [re.sub(",[fm],", ",new one,", line) for line in lines[201:211]]
+    path.write_text("\n".join(lines))
+    asked = ("run", path, "--label", "default", "--sensitive", "sex", "--rows", 100, "--seeds", 1)
+    told = (
+        "Of sex the first task did not have 'new one' (10 rows since round 3): compared with "
+        "nobody. To compare it from then on, run again with --known-groups 'sex=new one'."
+    )
+    said = command(*asked, "--out", tmp_path / "run")
+    assert told in " ".join(said.out.split())
+    page = html.unescape((tmp_path / "run" / "report.html").read_text())
+    assert told in page
+    assert "have no known sex" not in page
+    said = command(*asked, "--out", tmp_path / "told", "--known-groups", "sex=new one")
+    assert "did not have" not in said.out
+    counts = read_json(tmp_path / "told" / "summary.json")["overall"]["pooled"]["counts"]
+    assert counts["sex"]["new one"]["rows"] == 10
+
+
+def test_who_names_no_columns_of_a_wide_table_is_told_a_guess_and_how_many_there_are(
+    command, tmp_path
+):
+    path = tmp_path / "wide.csv"
+    names = [f"f{number}" for number in range(290)]
+    rows = [",".join([*["1"] * 290, sex, hired]) for sex in "fm" for hired in ("yes", "no")]
+    path.write_text("\n".join([",".join([*names, "sex", "Hired?"]), *rows]))
+    said = command("run", path)
+    assert said.code == 2
+    assert "f18, f19 and 272 more); a guess from names" in said.err
+    assert said.err.endswith("first rows: --label 'Hired?' --sensitive sex\n")
 
 
 # Decisions on new rows

@@ -4,8 +4,10 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from fairsaoml.core.errors import ConfigError, RunError
@@ -16,9 +18,12 @@ from fairsaoml.serve import access
 from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
 from fairsaoml.serve.predict import predict_rows
+from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.routes import document
 from fairsaoml.serve.saving import load
 from fairsaoml.serve.service import Service
+from fairsaoml.streams.table.kinds import fit_encoder
+from fairsaoml.streams.table.roles import Label
 from serving import ODD, Process, copy_of, finished_run, journal, people, replay, rules, serving
 
 
@@ -31,6 +36,21 @@ ROW = {"age": 40, "job": "nurse", "sex": "f"}
 
 
 # Deciding
+
+
+def test_a_text_is_a_number_where_the_table_wrote_numbers_that_way():
+    table = pa.table({"pay": ["1.200,50", "0,75"] * 10})
+    model = SimpleNamespace(
+        encoder=fit_encoder(table),
+        stream=SimpleNamespace(schema=Schema(("pay",), ())),
+        online=SimpleNamespace(config=None),
+        sensitive_columns=(),
+        label=Label(column="y", positive="1", negative="0"),
+    )
+    reader = Reader(model)
+    assert reader.bad_value({"pay": "3,5"}) is None
+    assert reader.bad_value({"pay": 3.5}) is None
+    assert "expected a number, got '3.5'" in str(reader.bad_value({"pay": "3.5"}))
 
 
 def test_rows_are_decided_in_order_in_the_labels_own_words(folder):

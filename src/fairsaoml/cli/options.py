@@ -64,11 +64,12 @@ def _rule(kind: Any, help: str) -> Any:
 
 TABLE: Mapping[str, Any] = {
     "label": _table(str, "Column to predict."),
-    "positive": _table(str, "Which label is positive."),
+    "positive": _table(str, "Which label is positive, where words like yes or denied do not tell."),
     "favourable": _table(str, "Is a positive decision good for a person: yes or no? \\[yes]"),
     "sensitive": _table(
         list[str], "Protected column; also race=black, 'age>40', age:18,30,50, 'sex*race'."
     ),
+    "known_groups": _table(list[str], "Groups that may come later: race=other."),
     "time": _table(str, "Column that orders the rows."),
     "time_format": _table(str, "How dates are written: day/month/year, or %d.%m.%Y."),
     "tasks": _table(int, "Cut into this many tasks."),

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fairsaoml.cli.options import stem
-from fairsaoml.evaluate.flags import left_out_words
+from fairsaoml.evaluate.flags import left_out_words, new_groups_words
 from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
 __all__ = ["print_comparison", "print_rows", "print_runs", "print_summary", "say"]
@@ -90,7 +90,7 @@ def print_summary(summary: dict[str, Any]) -> None:
     say(("Domains: their last ten rounds. " if len(bests) > 1 else "") + note, style="dim")
     for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
         say(attribute["sentence"], style=COLOURS.get(attribute["answer"]))
-    for sentence in left_out_words(summary):
+    for sentence in [*new_groups_words(summary.get("verdict") or {}), *left_out_words(summary)]:
         say(sentence, style="yellow")
 
 

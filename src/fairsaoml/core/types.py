@@ -5,7 +5,7 @@ Groups, labels and time are encoded once, at the border (`streams`); inside ther
 labels are 0.0 or 1.0, a group is an integer code per protected attribute, padding has weight 0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jaxtyping import Bool, Float, Int
@@ -58,6 +58,7 @@ class Task(NamedTuple):
     warnings: tuple[str, ...] = ()
     period: tuple[str, ...] = ()  # the times of the first and the last row, shown to people only
     left_out: int = 0  # rows that came and cannot be learned from
+    new_groups: Mapping[str, Mapping[str, int]] = {}  # attribute -> undeclared value -> its rows
 
 
 class Batch(NamedTuple):

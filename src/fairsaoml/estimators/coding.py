@@ -97,7 +97,7 @@ class Groups(NamedTuple):
         for column, (_, _, unknown) in zip(self.columns, grouped, strict=True):
             if unknown:
                 warn(
-                    f"sensitive feature {column.column!r}: {', '.join(map(repr, unknown[:5]))} "
+                    f"sensitive feature {column.column!r}: {', '.join(map(repr, [*unknown][:5]))} "
                     "was not known from the first call; such rows are counted apart and are in no "
                     "constraint; name such groups in known_groups",
                 )

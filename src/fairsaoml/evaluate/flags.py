@@ -1,9 +1,12 @@
 """What a learner's raised flags mean, in words, and what a run has left out."""
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["WARNINGS", "left_out_words"]
+__all__ = ["WARNINGS", "left_out_words", "new_groups_words"]
+
+MOST_GROUPS = 5  # that are named
 
 WARNINGS = {  # they stand among a round's warnings
     "empty": "the task is empty: nothing learned, figures are null",
@@ -46,6 +49,40 @@ def left_out_words(summary: Mapping[str, Any]) -> list[str]:
         why = _each(reasons.get("columns") or {})
         said.append(f"{_were(number, 'column')} left out{why}.")
     return said
+
+
+def new_groups_words(verdict: Mapping[str, Any]) -> list[str]:
+    """Which groups came after the first task, and what to do, by attribute.
+
+    >>> came = {"new": {"rows": 1200, "since": 15}}
+    >>> new_groups_words({"attributes": {"origin": {"new_groups": came}, "sex": {}}})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ["Of origin the first task did not have 'new' (1,200 rows since round 15): compared with
+     nobody. To compare it from then on, run again with --known-groups origin=new."]
+    """
+    said = []
+    for attribute, entry in verdict.get("attributes", {}).items():
+        came = entry.get("new_groups") or {}  # summaries of earlier versions have none
+        if not came:
+            continue
+        named = [*came][:MOST_GROUPS]
+        listed = [
+            f"{value!r} ({_number(came[value]['rows'], 'row')} since round {came[value]['since']})"
+            for value in named
+        ]
+        more = f" and {len(came) - MOST_GROUPS} more" if len(came) > MOST_GROUPS else ""
+        crossed = "*" in attribute or any("," in value for value in named)
+        option = "COLUMN=VALUE" if crossed else shlex.quote(f"{attribute}={','.join(named)}")
+        said.append(
+            f"Of {attribute} the first task did not have {', '.join(listed)}{more}: compared with "
+            f"nobody. To compare {'it' if len(came) == 1 else 'them'} from then on, run again with "
+            f"--known-groups {option}."
+        )
+    return said
+
+
+def _number(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _each(numbers: Mapping[str, int]) -> str:

@@ -55,6 +55,7 @@ def line(
         **({"period": list(task.period)} if task.period else {}),
         "rows": len(task.y),
         **({"left_out": task.left_out} if task.left_out else {}),
+        **({"new_groups": task.new_groups} if task.new_groups else {}),
         **figures,
         "seconds": seconds,
     }

@@ -138,7 +138,8 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
 
     Returns:
         `answer` (a key of ANSWERS), `sentence`, what was `asked`, and by attribute: `answer`,
-        `sentence`, `rows`, `unknown_rows`, and by notion `answer`, `ratio`, `low`, `high`, the
+        `sentence`, `rows`, `unknown_rows`, `new_groups` (values that the first task had not, with
+        their `rows` and `since` which round), and by notion `answer`, `ratio`, `low`, `high`, the
         `rounds` (none, where round 1 is all there is) and `windows` it rests on, the `rate` that
         differs most with `worse_off` and `better_off` and their `shares`, `since` (the round since
         which the answer has held), and `left_out`: the intervals of groups too small to say.
@@ -164,6 +165,7 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
             "sentence": _sentence(name, answer, {key: notions[key] for key in asked.judged}, asked),
             "rows": round(sum(counts.rows for counts in total.values())),
             "unknown_rows": round(sum(total[g].rows for g in APART if g in total)),
+            "new_groups": _new_groups(every, name),
             "notions": notions,
         }
     answers = {name: entry["answer"] for name, entry in attributes.items()}
@@ -174,6 +176,21 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
         "level": LEVEL,
         "attributes": attributes,
     }
+
+
+def _new_groups(lines: Sequence[Line], attribute: str) -> dict[str, dict[str, int]]:
+    """Values that the first task had not, those of most rows first.
+
+    >>> line = {"round": 7, "new_groups": {"race": {"x": 3}}}
+    >>> _new_groups([line, line | {"seed": 1}, line | {"round": 8}], "race")
+    {'x': {'rows': 6, 'since': 7}}
+    """
+    of_rounds = {line["round"]: line.get("new_groups", {}).get(attribute, {}) for line in lines}
+    found: dict[str, dict[str, int]] = {}
+    for round, rows in sorted(of_rounds.items()):
+        for value, number in rows.items():
+            found.setdefault(value, {"rows": 0, "since": round})["rows"] += number
+    return dict(sorted(found.items(), key=lambda item: -item[1]["rows"]))
 
 
 def first_judged(last: int) -> int:

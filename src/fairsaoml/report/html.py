@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from fairsaoml.core.errors import RunError
+from fairsaoml.evaluate.flags import new_groups_words
 from fairsaoml.evaluate.rule import RULE, ratio_words
 from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS
 from fairsaoml.report import advice, groups, words
@@ -154,7 +155,7 @@ def _sections(run: Run) -> list[dict[str, str]]:
         },
     ]
     return [
-        {key: _words(value) for key, value in section.items() if value not in (None, [])}
+        {key: _words(value) for key, value in section.items() if value not in (None, [], {})}
         for section in sections
     ]
 
@@ -236,7 +237,7 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 CALLED = (  # by the templates, besides the functions of the modules below
-    *(attributes_of, best_of, progress, ratio_words, style),
+    *(attributes_of, best_of, new_groups_words, progress, ratio_words, style),
     *(aligned, as_script, bar_frame, bar_ticks, constraint_strokes, insides, judged_first),
     *(least_shown, settings_of, troubles_of),
 )

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.serve.model import RunModel, rows_table
-from fairsaoml.streams.table.columns import numbers
+from fairsaoml.streams.table.columns import POINT, numbers
 from fairsaoml.streams.table.encoder import Numeric
 from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
 
@@ -54,8 +54,11 @@ class Reader:
         self._encoder = None if encoder is None else RowEncoder(encoder)
         columns = () if encoder is None else encoder.columns
         self.columns = tuple(c.name for c in columns) or model.stream.schema.features
-        kinds = {column.name: isinstance(column, Numeric) for column in columns}
-        self._numeric = frozenset(name for name in self.columns if kinds.get(name, encoder is None))
+        self._decimals = (  # of columns of numbers: what stands before decimals
+            {column.name: column.decimal for column in columns if isinstance(column, Numeric)}
+            if encoder is not None
+            else dict.fromkeys(self.columns, POINT)
+        )
         self._aware = bool(getattr(model.online.config, "aware", False))
         self.attributes = model.sensitive_columns
         self.words = (model.label.negative, model.label.positive)
@@ -66,7 +69,7 @@ class Reader:
             if name not in row:
                 words = "expected a value, got none; send null where it is not known"
                 return BadValue(name, words)
-            if name in self._numeric and _is_no_number(row[name]):
+            if name in self._decimals and _is_no_number(row[name], self._decimals[name]):
                 words = f"expected a number, got {row[name]!r}; mend it, or send null"
                 return BadValue(name, words)
         return None
@@ -141,8 +144,8 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
     return rows_table({name: [row.get(name) for row in rows] for name in names})
 
 
-def _is_no_number(value: Any) -> bool:
-    return type(value) not in NUMBERS and numbers(pa.array([str(value)])).unreadable > 0
+def _is_no_number(value: Any, decimal: str) -> bool:
+    return type(value) not in NUMBERS and numbers(pa.array([str(value)]), decimal).unreadable > 0
 
 
 def id_text(id: Any) -> str:

@@ -149,9 +149,15 @@ def open_stream(
             f"add {' '.join(f'--{setting} COLUMN' for setting in missing)}"
         )
         if is_table(name):
+            from fairsaoml.streams.table.guess import guessed_options
             from fairsaoml.streams.table.reading import open_source
 
-            words += f" (its columns: {', '.join(open_source(name).columns[:MOST_COLUMNS])})"
+            source = open_source(name)
+            more = len(source.columns) - MOST_COLUMNS
+            words += f" (its columns: {', '.join(source.columns[:MOST_COLUMNS])}"
+            words += f" and {more} more)" if more > 0 else ")"
+            if options := guessed_options(source, missing):
+                words += f"; a guess from names and first rows: {' '.join(options)}"
         raise ConfigError(words)
     factory = _factory(entry)
     return (

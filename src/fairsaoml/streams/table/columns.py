@@ -17,12 +17,16 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import DataError
 
 __all__ = [
+    "COMMA",
+    "POINT",
     "UNTYPED",
     "Factor",
     "Numbers",
     "array",
     "canonical",
     "checksum",
+    "decimal_of",
+    "dressed",
     "factor",
     "filled",
     "is_flat",
@@ -47,8 +51,28 @@ MISSING_MARKS = (
 _DASHES = ("-", "--")  # no number, but as a text it may be a value: the labels "+" and "-"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _INFINITE = r"^(?i)[+-]?inf(inity)?$"
-_DRESSED = r"^([+-]?)[$€£]?\s?(\d+(?:\.\d+)?)\s?%?$"  # a currency or percent sign around a number
-_THOUSANDS = r"^([+-]?[$€£]?\s?\d{1,3}(?:,\d{3})+(?:\.\d+)?)$"
+_CURRENCY = (
+    r"(?:[$€£¥]|R\$|kr[.,]?|zł|Kč|Ft|Fr[.,]?|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK"
+    r"|PLN|CZK|HUF|RON|BRL|MXN|ZAR|TRY)"
+)
+_GAP = r"[ \x{a0}\x{2009}\x{202f}]"  # an ordinary, a fixed, a thin space
+_QUOTE, _MINUS = r"['\x{2019}]", r"[-\x{2212}]"
+# What people write around a number, in the order in which it is taken away.
+_AROUND = (
+    (r"^\((.*)\)$", r"-\1"),  # (796.42)
+    (rf"^(.*\d)\s?{_MINUS}$", r"-\1"),  # 796.42-
+    (rf"^{_MINUS}", "-"),
+    (rf"^([+-]?){_CURRENCY}?{_GAP}?([+-]?\d.*)$", r"\1\2"),
+    (rf"^(.*\d[kKM]?){_GAP}?(?:{_CURRENCY}|%)$", r"\1"),
+    (rf"^(.*\d){_GAP}?[kK]$", r"\1e3"),
+    (rf"^(.*\d){_GAP}?M$", r"\1e6"),
+)
+_THOUSANDS = (
+    r"^[+-]?[1-9]\d{0,2}"
+    rf"(?:(?:,\d{{3}})+|(?:{_QUOTE}\d{{3}})+|(?:{_GAP}\d{{3}})+)(?:\.\d+)?(?:e\d)?$"
+)
+_BETWEEN_THOUSANDS = rf",|{_QUOTE}|{_GAP}"
+POINT, COMMA = ".", ","  # before decimals
 
 
 class Numbers(NamedTuple):
@@ -232,13 +256,20 @@ def canonical(values: Any) -> Any:
     return pc.if_else(_is_mark(text), None, text)
 
 
-def numbers(column: Any) -> Numbers:
+def numbers(column: Any, decimal: str = POINT) -> Numbers:
     """A column as float64; typed numbers as they are, texts as far as they are numbers.
+
+    `decimal`: what stands before decimals in a text; the other one may separate thousands.
 
     >>> numbers(pa.array([" 1", "?", "$1,200", "ten"]))[:3]
     (array([1.0e+00,     nan, 1.2e+03,     nan]), 1, 'ten')
+    >>> numbers(pa.array(["50.796,5 €", "(0,8)", "1.200", "1.2"]), decimal=",")[:3]
+    (array([ 5.07965e+04, -8.00000e-01,  1.20000e+03,          nan]), 1, '1.2')
     """
     column = array(column)
+    if decimal == COMMA and _is_text(column.type):
+        read = numbers(_swapped(column))
+        return read._replace(example=read.example.translate(_SWAP))
     plain = _plain_numbers(column)
     if plain is not None:
         values = plain.to_numpy(zero_copy_only=False)
@@ -254,12 +285,53 @@ def numbers(column: Any) -> Numbers:
     return read._replace(infinite=int(distinct.counts()[endless].sum()))
 
 
+def decimal_of(column: Any) -> str:
+    """What stands before decimals: the comma where more values are numbers that way.
+
+    >>> decimal_of(pa.array(["0,80", "1.234"])), decimal_of(pa.array(["1,234", "5"]))
+    (',', '.')
+    """
+    column = array(column)
+    unread = numbers(column).unreadable if _is_text(column.type) else 0
+    return COMMA if unread and numbers(column, COMMA).unreadable < unread else POINT
+
+
+def dressed(column: Any, decimal: str = POINT) -> tuple[str, float] | None:
+    """The first text that is a number but not simply written as one, and that number.
+
+    >>> dressed(pa.array(["3", "n/a", "$1,200"]))
+    ('$1,200', 1200.0)
+    """
+    column = array(column)
+    if not _is_text(column.type):
+        return None
+    texts = pc.utf8_trim_whitespace(column).unique()
+    values = numbers(texts, decimal).values
+    simple = filled(pc.match_substring_regex(texts, _NUMBER), True)
+    place = int(np.argmax(~np.isnan(values) & ~simple))
+    return None if simple[place] else (texts[place].as_py(), float(values[place]))
+
+
+def _is_text(kind: Any) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+_SWAP = str.maketrans(POINT + COMMA, COMMA + POINT)
+
+
+def _swapped(texts: Any) -> Any:
+    """Texts with commas for points and points for commas, where there are digits."""
+    commas = pc.replace_substring(texts, POINT, "\0")
+    commas = pc.replace_substring(pc.replace_substring(commas, COMMA, POINT), "\0", COMMA)
+    return pc.if_else(pc.match_substring_regex(texts, r"\d"), commas, texts)
+
+
 def _plain_numbers(column: Any) -> Any:
     """Numbers as they are, or a text of nothing but plain numbers and gaps; else None."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(kind):
         text = pc.utf8_trim_whitespace(column)
         try:
             return pc.if_else(_is_mark(text), None, text).cast(pa.float64())
@@ -295,10 +367,11 @@ def _is_binary(kind: Any) -> bool:
 
 
 def _parse(texts: Any) -> np.ndarray:
-    texts = pc.if_else(
-        pc.match_substring_regex(texts, _THOUSANDS), pc.replace_substring(texts, ",", ""), texts
-    )
-    texts = pc.replace_substring_regex(texts, _DRESSED, r"\1\2")
-    plain = pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, None)
+    bare = texts
+    for pattern, kept in _AROUND:
+        bare = pc.replace_substring_regex(bare, pattern, kept)
+    whole = pc.replace_substring_regex(bare, _BETWEEN_THOUSANDS, "")
+    bare = pc.if_else(pc.match_substring_regex(bare, _THOUSANDS), whole, bare)
+    plain = pc.if_else(pc.match_substring_regex(bare, _NUMBER), bare, None)
     values = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.where(np.isinf(values), np.nan, values)  # 1e999

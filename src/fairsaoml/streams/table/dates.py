@@ -57,6 +57,7 @@ _FORMATS = {
 }
 
 NUMBER = "number"  # a time that is a plain number, such as seconds since 1970
+SMALL_NUMBER, OFTEN = 200, 2  # below which, and how often each on average, a time may be none
 # Seconds since 1970 between 1973 and 2286 in each unit; smaller numbers are no time of ours.
 UNIX_UNITS = ((1e8, 1e10, 1.0), (1e11, 1e13, 1e3), (1e14, 1e16, 1e6), (1e17, 1e19, 1e9))
 
@@ -283,6 +284,25 @@ class Clock:
         except DataError:
             return f"{ends[0]:g}", f"{ends[1]:g}"
         return shown(ends[0] / unit), shown(ends[1] / unit)
+
+    def doubts(self, table: Any) -> tuple[str, ...]:
+        """A note where times are small whole numbers that come again and again, as ages do.
+
+        >>> ages = pa.table({"age": [19, 19, 20, 20, 19, 20]})
+        >>> len(Clock(column="age", format="number").doubts(ages))
+        1
+        """
+        if self.format != NUMBER:
+            return ()
+        values = self.seconds(table)
+        whole = (values == np.round(values)).all() and np.abs(values).max() < SMALL_NUMBER
+        if not whole or OFTEN * len(np.unique(values)) > len(values):
+            return ()
+        return (
+            f"the time {self.column!r} holds small whole numbers, such as {values[0]:g}: rows are "
+            "put in their order, and those of equal ones stay as they are; if it is no time but an "
+            "age or a number of things, name another column",
+        )
 
     def _read(self, column: Any) -> Numbers:
         if self.format == NUMBER:

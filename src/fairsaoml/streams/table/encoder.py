@@ -25,7 +25,7 @@ import numpy as np
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Schema
 from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.columns import Numbers, factor, numbers, positions
+from fairsaoml.streams.table.columns import COMMA, POINT, Numbers, factor, numbers, positions
 from fairsaoml.streams.table.groups import MISSING, Crossed, Protected, Sensitive
 from fairsaoml.streams.table.reading import read_table
 from fairsaoml.streams.table.roles import Label
@@ -71,6 +71,7 @@ class Numeric:
     scale: float
     unit: float | None = None  # sign(v) log(1 + |v| / unit) comes before scaling
     flag: bool = False  # one more feature: 1 where there is no value
+    decimal: str = POINT  # what stands before decimals in a text; a point in old encoders
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ class Numeric:
 
     def encode(self, column: Any) -> Encoded:
         """(row, 1) or, with a flag, (row, 2)."""
-        read = numbers(column)
+        read = numbers(column, self.decimal)
         with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
             scaled = (logarithm(read.values, self.unit) - self.center) / self.scale
         beyond = int((np.abs(scaled) > CLIP).sum())
@@ -273,6 +274,8 @@ def _whole(column: Column) -> Column:
         numbers_of = [column.center, column.scale, getattr(column, "unit", None) or 1.0]
     if not all(map(math.isfinite, numbers_of)) or 0.0 in numbers_of[1:]:
         raise ValueError("a scale")
+    if isinstance(column, Numeric) and column.decimal not in (POINT, COMMA):
+        raise ValueError("a decimal point or comma")
     if isinstance(column, Date) and column.format not in (dates.TYPED, dates.CLOCK):
         dates.require_format(column.format)
     return column

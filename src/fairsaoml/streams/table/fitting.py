@@ -1,7 +1,6 @@
 """What is fitted on a stream's first task: the encoder with its roles, and notes on its limits."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +9,11 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
-from fairsaoml.streams.table.columns import factor, require_flat, some
+from fairsaoml.streams.table.columns import SHOWN, dressed, factor, require_flat, some
 from fairsaoml.streams.table.dates import Clock
-from fairsaoml.streams.table.encoder import Date, Encoder
+from fairsaoml.streams.table.encoder import Date, Encoder, Numeric
 from fairsaoml.streams.table.groups import fit_sensitive
+from fairsaoml.streams.table.guess import may_be_protected
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Roles, fit_label
 from fairsaoml.streams.table.survey import MONTH_OR_DAY, ambiguous
@@ -22,15 +22,16 @@ __all__ = ["fit_first_task", "leaks"]
 
 SMALL_START = 30  # a first task of fewer rows is worth a note
 FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
+LABEL = ""  # beside the names of groups
 GIVES_AWAY = 0.98  # area under the curve from which one column says what label or group says
-PROTECTED = re.compile(  # words in the name of a column that the law may protect
-    r"sex|gender|race|racial|ethnic\w*|age|birth\w*|dob|religio\w*|disab\w*|nationality|"
-    r"citizen\w*|marital|married|pregnan\w*|veteran|orientation|foreign\w*|colou?r"
-)
 
 
 def fit_first_task(
-    first: Any, roles: Roles, positive: Any, time_format: str | None = None
+    first: Any,
+    roles: Roles,
+    positive: Any,
+    time_format: str | None = None,
+    known_groups: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder, label and groups included, from the first task's labelled rows; and notes.
 
@@ -41,7 +42,9 @@ def fit_first_task(
     require_flat(first, roles.flat)
     label, notes = fit_label(roles.label, first[roles.label], positive)
     table = first.filter(pa.array(label.codes(first[roles.label]) >= 0))
-    sensitive = tuple(fit_sensitive(spec, first.column_names, table) for spec in roles.sensitive)
+    sensitive = tuple(
+        fit_sensitive(spec, first.column_names, table, known_groups) for spec in roles.sensitive
+    )
     encoder = fit_encoder(
         table.select(list(roles.inputs)),
         keep=roles.inputs if roles.named else (),
@@ -76,9 +79,13 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
                 f"{name}: {grouped.missing} of {table.num_rows} rows of the first task have no "
                 "value; such rows are counted apart and are in no constraint"
             )
+    numeric = [column for column in encoder.columns if isinstance(column, Numeric)]
+    examples = [(column.name, dressed(table[column.name], column.decimal)) for column in numeric]
+    if read := [f"{name} ({one[0]!r} as {one[1]:.12g})" for name, one in examples if one]:
+        more = f" and {len(read) - SHOWN} more columns" if len(read) > SHOWN else ""
+        yield f"read as numbers: {', '.join(read[:SHOWN])}{more}"
     names = [column.name for column in encoder.columns]
-    protected = [name for name in names if PROTECTED.search(" ".join(_words(name)))]
-    if protected:
+    if protected := [name for name in names if may_be_protected(name)]:
         yield (
             f"used as inputs, though they may be protected: {', '.join(protected)}; "
             "--sensitive keeps the decisions fair by one, --drop leaves it out"
@@ -93,42 +100,54 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
             yield ambiguous(name)
 
 
-def _words(name: str) -> list[str]:
-    """The words of a column's name.
+def leaks(first: Task, last: Task | None, encoder: Encoder) -> tuple[str, ...]:
+    """Notes on columns that alone say what the label or a group says in the first task.
 
-    >>> _words("ageAtEntry"), _words("SEX_code")
-    (['age', 'at', 'entry'], ['sex', 'code'])
+    And on those that say the label in the `last` rows only, where these are known.
     """
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return re.findall(r"[a-z]+", apart.lower())
-
-
-def leaks(first: Task, encoder: Encoder) -> tuple[str, ...]:
-    """Notes on columns that alone say in the first task what the label or a group says."""
     notes = []
+    told = _telling(first, encoder)
+    for group, areas in told.items():
+        if areas and group:
+            notes.append(f"appears to restate {group}, think of --drop: {_listed(areas)}")
+        elif areas:
+            notes.append(
+                "likely leak, tells the label apart on its own in the first task; --drop it unless "
+                f"it is known before the decision: {_listed(areas)}"
+            )
+    later = {} if last is None else _telling(last, encoder).get(LABEL, {})
+    if later := {name: later[name] for name in later if name not in told.get(LABEL, {})}:
+        notes.append(
+            "likely leak, tells the label apart on its own in the table's last rows, and did not "
+            "in the first task; --drop it unless it is known before the decision: "
+            f"{_listed(later)}"
+        )
+    return tuple(notes)
+
+
+def _listed(areas: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} (AUC {area:.3f})" for name, area in areas.items())
+
+
+def _telling(task: Task, encoder: Encoder) -> dict[str, dict[str, float]]:
+    """For the label, and each group, the columns that tell it apart, and the area of each."""
     ends = np.cumsum([len(column.features) for column in encoder.columns])
-    parts = np.split(first.x, ends[:-1], axis=1)  # by column
-    targets = {"": first.y > 0}
+    parts = np.split(task.x, ends[:-1], axis=1)  # by column
+    targets = {LABEL: task.y > 0}
     for place, role in enumerate(encoder.sensitive):
         for code, level in enumerate(role.levels[len(role.levels) == 2 :], len(role.levels) == 2):
-            targets[f"{role.attribute.name} ({level})"] = first.group[:, place] == code
+            targets[f"{role.attribute.name} ({level})"] = task.group[:, place] == code
+    told: dict[str, dict[str, float]] = {}
     for group, target in targets.items():
         if min(target.sum(), (~target).sum()) < FEW_IN_GROUP:
             continue
         areas = [max(_area(_scores(part, target), target)) for part in parts]
-        same = [
-            f"{column.name} (AUC {area:.3f})"
+        told[group] = {
+            column.name: area
             for column, area in zip(encoder.columns, areas, strict=True)
             if area > GIVES_AWAY
-        ]
-        if same and group:
-            notes.append(f"appears to restate {group}, think of --drop: {', '.join(same)}")
-        elif same:
-            notes.append(
-                "likely leak, tells the label apart on its own in the first task; --drop it unless "
-                f"it is known before the decision: {', '.join(same)}"
-            )
-    return tuple(notes)
+        }
+    return told
 
 
 def _scores(features: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -1,14 +1,15 @@
 """Protected groups: the levels of a column, one value against the rest, ranges, intersections.
 
 A person asks for them in one word, such as `race`, `race=black`, `age>40`, `age:18,30,50` or
-`sex*age>40`. Which levels there are is decided on the first task. A row without a value, or of a
-level that the first task had not, is in the slot after the last level: counted apart, in no
-constraint and in no ratio.
+`sex*age>40`. Which levels there are is decided on the first task, and by those that are known to
+come later. A row without a value, or of any other level, is in the slot after the last one: counted
+apart, in no constraint and in no ratio.
 """
 
 import math
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any, NamedTuple
@@ -18,7 +19,16 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.core.types import Attribute
-from fairsaoml.streams.table.columns import canonical, factor, numbers, positions, some
+from fairsaoml.streams.table.columns import (
+    POINT,
+    canonical,
+    decimal_of,
+    factor,
+    numbers,
+    positions,
+    some,
+    texts,
+)
 
 __all__ = [
     "Crossed",
@@ -29,6 +39,7 @@ __all__ = [
     "fit_levels",
     "fit_sensitive",
     "in_order_of_size",
+    "known_by_column",
     "listed",
 ]
 
@@ -46,7 +57,7 @@ class Grouped(NamedTuple):
 
     codes: np.ndarray  # (row,) int32 position among the levels; their number where not known
     missing: int  # rows without a value
-    strange: tuple[str, ...]  # values that the first task had not
+    strange: Mapping[str, int]  # values that the first task had not, and their rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +71,7 @@ class Sensitive:
     above: bool = False  # whether a number equal to a cut lies below it, as in "age>40"
     fold: bool = False  # whether values that differ in case only are one; not in old encoders
     range: str | None = None  # how a range was asked for, such as "age>40"
+    decimal: str = POINT  # what stands before decimals in the texts of a range
 
     @property
     def attribute(self) -> Attribute:
@@ -78,27 +90,28 @@ class Sensitive:
 
         >>> sex = Sensitive(column="sex", levels=("F", "M"))
         >>> sex.codes(pa.table({"sex": ["M", "F", "X", None]}))
-        Grouped(codes=array([1, 0, 2, 2], dtype=int32), missing=1, strange=('X',))
+        Grouped(codes=array([1, 0, 2, 2], dtype=int32), missing=1, strange={'X': 1})
         """
         column, unknown = table[self.column], len(self.levels)
         if self.cuts:
-            values = numbers(column).values
+            values = numbers(column, self.decimal).values
             codes = np.searchsorted(self.cuts, values, side="left" if self.above else "right")
             absent = np.isnan(values)
             codes = np.where(absent, unknown, codes).astype(np.int32)
-            return Grouped(codes, int(absent.sum()), ())
+            return Grouped(codes, int(absent.sum()), {})
         distinct = factor(column)
         missing = int((distinct.codes < 0).sum())
         known = self.levels if self.value is None else (self.value,)
         place = positions(distinct.values, known, fold=self.fold)
         if self.value is not None:
             codes = distinct.spread((place == 0).astype(np.int64), unknown)
-            return Grouped(codes.astype(np.int32), missing, ())
+            return Grouped(codes.astype(np.int32), missing, {})
         # Only encoders of version 1 have such a level: there a gap was a group of its own.
         gap = self.levels.index(MISSING) if MISSING in self.levels else unknown
         codes = distinct.spread(np.where(place < 0, unknown, place), gap).astype(np.int32)
-        strange = distinct.values.filter(pa.array(place < 0)).to_pylist()
-        return Grouped(codes, missing if gap == unknown else 0, tuple(strange))
+        rows = distinct.counts()
+        strange = {distinct.values[i].as_py(): int(rows[i]) for i in np.flatnonzero(place < 0)}
+        return Grouped(codes, missing if gap == unknown else 0, strange)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +144,17 @@ class Crossed:
         code_of = np.array([place.get(pair, len(self.levels)) for pair in pairs], np.int32)
         shape = [len(part.levels) + 1 for part in self.parts]
         pair_of = np.ravel_multi_index([one.codes for one in grouped], shape)
-        new = [pairs[number] for number in np.unique(pair_of) if pairs[number] not in place]
+        rows = dict(zip(*np.unique(pair_of, return_counts=True), strict=True))
+        new = {pairs[i]: int(n) for i, n in rows.items() if pairs[i] and pairs[i] not in place}
+        of_parts = {
+            f"{part.column}={value}": n
+            for part, one in zip(self.parts, grouped, strict=True)
+            for value, n in one.strange.items()
+        }
         return Grouped(
             codes=code_of[pair_of],
             missing=max(one.missing for one in grouped),
-            strange=(*(value for one in grouped for value in one.strange), *filter(None, new)),
+            strange=of_parts | new,
         )
 
 
@@ -163,8 +182,40 @@ def listed(spec: str, columns: Sequence[str]) -> list[str]:
     return parts if known and spec not in columns else [spec]
 
 
-def fit_sensitive(spec: str, columns: Sequence[str], table: Any) -> Protected:
-    """The groups of one spec, from the first task.
+def known_by_column(known: Any, protected: Sequence[str]) -> dict[str, list[str]]:
+    """The groups that are known to come, by sensitive column: from a mapping, or "COL=A,B" texts.
+
+    >>> known_by_column(["race=x,y", "race=z"], ["sex", "race"])
+    {'race': ['x', 'y', 'z']}
+    """
+    pairs: list[tuple[str, Any]] = []
+    if isinstance(known, Mapping):
+        pairs = [(str(name), values) for name, values in known.items()]
+    else:
+        for text in [known] if isinstance(known, str) else known:
+            name, sign, values = str(text).partition("=")
+            if not sign:
+                raise ConfigError(f"expected known groups as COLUMN=A,B, got {text!r}")
+            pairs.append((name.strip(), values.split(",")))
+    levels: dict[str, list[str]] = {}
+    for name, values in pairs:
+        if name not in protected:
+            raise ConfigError(
+                f"expected known groups of a sensitive column, got {name!r}; "
+                f"{closest(name, protected)}"
+            )
+        several = [values] if isinstance(values, str) else values
+        levels.setdefault(name, []).extend(filter(None, canonical(texts(several)).to_pylist()))
+    return levels
+
+
+def fit_sensitive(
+    spec: str,
+    columns: Sequence[str],
+    table: Any,
+    known: Mapping[str, Sequence[str]] | None = None,
+) -> Protected:
+    """The groups of one spec, from the first task; `known`: others that come later, by column.
 
     Raises:
         ConfigError: A range that is none.
@@ -175,14 +226,24 @@ def fit_sensitive(spec: str, columns: Sequence[str], table: Any) -> Protected:
     >>> fit_sensitive("age:30,50", ["age"], pa.table({"age": [20, 30, 60]})).levels
     ('below 30', '30 to 50', '50 and above')
     """
-    parts = tuple(_fit(part, columns, table) for part in _parts(spec, columns))
+    known = known or {}
+    parts = tuple(_fit(part, columns, table, known) for part in _parts(spec, columns))
     if len(parts) == 1:
         return parts[0]
-    levels = [JOINED.join(pair) for pair in product(*(part.levels for part in parts))]
+    pairs = [*product(*(part.levels for part in parts))]
+    levels = [JOINED.join(pair) for pair in pairs]
+    later = [
+        any(level in known.get(part.column, ()) for level, part in zip(pair, parts, strict=True))
+        for pair in pairs
+    ]
     rows = np.bincount(
         Crossed(parts=parts, levels=tuple(levels)).codes(table).codes, minlength=len(levels)
     )
-    seen = tuple(level for level, count in zip(levels, rows, strict=False) if count)
+    seen = [
+        level
+        for level, count, comes in zip(levels, rows[: len(levels)], later, strict=True)
+        if count or comes
+    ]
     return Crossed(parts=parts, levels=_countable(spec, seen))
 
 
@@ -203,10 +264,12 @@ def _parsed(spec: str, columns: Sequence[str]) -> tuple[str, str, str]:
     return next(iter(known or readings), (spec, "", ""))
 
 
-def _fit(spec: str, columns: Sequence[str], table: Any) -> Sensitive:
+def _fit(
+    spec: str, columns: Sequence[str], table: Any, known: Mapping[str, Sequence[str]]
+) -> Sensitive:
     name, sign, rest = _parsed(spec, columns)
     if sign in ("", "="):
-        return fit_levels(name, table[name], rest if sign else None)
+        return fit_levels(name, table[name], rest if sign else None, known.get(name, ()))
     cuts = _cuts(spec, rest)
     above = sign in (">", "<=")  # the number itself is on the lower side
     if sign == ":":
@@ -220,6 +283,7 @@ def _fit(spec: str, columns: Sequence[str], table: Any) -> Sensitive:
         cuts=tuple(cuts),
         above=above,
         range=spec.replace(" ", ""),
+        decimal=decimal_of(table[name]),
     )
     grouped = fitted.codes(table)
     _require_values(name, grouped.missing, table.num_rows)
@@ -242,24 +306,34 @@ def _cuts(spec: str, text: str) -> list[float]:
     return cuts
 
 
-def fit_levels(name: str, column: Any, value: str | None = None) -> Sensitive:
-    """The levels of a column, or one value against the rest, from the first task."""
+def fit_levels(
+    name: str, column: Any, value: str | None = None, known: Sequence[str] = ()
+) -> Sensitive:
+    """The levels of a column, or one value against the rest, from the first task and `known`."""
     distinct = factor(column).folded()
     _require_values(name, int((distinct.codes < 0).sum()), len(distinct.codes))
-    values = in_order_of_size(distinct.values.to_pylist())
+    seen = distinct.values.to_pylist()
+    new = {level.lower(): level for level in known}
+    for level in seen:
+        new.pop(level.lower(), None)
+    values = in_order_of_size([*seen, *new.values()])
     values = [level for level in values if level != MISSING]  # the word for what it says
+    later = f", or name those that come later: --known-groups {shlex.quote(f'{name}=VALUE')}"
     if value is not None:
         value = canonical(pa.array([value])).to_pylist()[0] or value
         same = [level for level in values if level.lower() == value.lower()]
         if not same:
             raise DataError(
                 f"expected {value!r} among the values of the sensitive column {name!r}, "
-                f"got {some(values)} in the first task; {closest(value, values)}"
+                f"got {some(values)} in the first task; {closest(value, values)}; if it comes "
+                f"later, add --known-groups {shlex.quote(f'{name}={value}')}"
             )
         if len(values) == 1:
-            raise _one_group(name, values)
+            raise _one_group(name, values, later)
         levels = (f"not {same[0]}", same[0])
         return Sensitive(column=name, levels=levels, value=same[0], fold=True)
+    if len(values) < 2:
+        raise _one_group(name, values, later)
     return Sensitive(column=name, levels=_countable(name, values), fold=True)
 
 
@@ -284,10 +358,10 @@ def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
     return tuple(levels)
 
 
-def _one_group(name: str, values: Sequence[str]) -> DataError:
+def _one_group(name: str, values: Sequence[str], later: str = "") -> DataError:
     return DataError(
         f"expected two or more groups in the sensitive column {name!r}, got one "
-        f"({some(values)}) in the first task; make the tasks larger or choose another column"
+        f"({some(values)}) in the first task; make the tasks larger or choose another column{later}"
     )
 
 

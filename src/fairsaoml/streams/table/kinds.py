@@ -17,7 +17,15 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.columns import Factor, Numbers, array, factor, is_flat, numbers
+from fairsaoml.streams.table.columns import (
+    Factor,
+    Numbers,
+    array,
+    decimal_of,
+    factor,
+    is_flat,
+    numbers,
+)
 from fairsaoml.streams.table.encoder import (
     KINDS,
     MAX_CATEGORIES,
@@ -43,6 +51,11 @@ ENOUGH_ROWS = 20  # fewer rows say nothing about whether values repeat
 MOSTLY_DISTINCT = 0.5  # more distinct values than this share of the rows: an id, a name, free text
 TEXT_WORDS, TEXT_LENGTH = 4.0, 40.0  # mean words or letters from which a value is free text
 AN_ID = "an id or a name, different in nearly every row"
+NOT_UNDERSTOOD = (
+    f"{AN_ID} (it begins with digits: if these are numbers, how they are written was not "
+    "understood; write 1234.5)"
+)
+DIGIT_FIRST = r"^\W{0,2}\d"
 ID_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|ssn)$|[a-z]I[dD]$", re.ASCII)
 TAIL = 0.05  # on either side; what lies between says how wide a column is
 MOSTLY_ONE = 5.0  # how many medians of the others' distances stand for the width, where it is 0
@@ -95,23 +108,28 @@ def _fit(
     formats = (
         () if pa.types.is_temporal(column.type) else dates.formats(distinct.values, time_format)
     )
-    guess = kind or _guess(name, column, distinct, formats)
+    decimal = decimal_of(column)
+    read = numbers(column, decimal)
+    guess = kind or _guess(name, column, distinct, formats, read)
     if isinstance(guess, Dropped):
         if not keep:
             return guess
-        guess = "categorical" if numbers(column).unreadable else "numeric"
+        guess = "categorical" if read.unreadable else "numeric"
     if guess == "date":
         return _fit_date(name, column, formats)
-    return {"numeric": _fit_numeric, "categorical": _fit_categorical}[guess](name, column, distinct)
+    if guess == "categorical":
+        return _fit_categorical(name, distinct)
+    return _fit_numeric(name, read.values, decimal)
 
 
-def _guess(name: str, column: Any, distinct: Factor, formats: tuple[str, ...]) -> str | Dropped:
+def _guess(
+    name: str, column: Any, distinct: Factor, formats: tuple[str, ...], read: Numbers
+) -> str | Dropped:
     """What a column looks like: a kind, or a reason to leave it out."""
     if pa.types.is_temporal(column.type) or formats:
         return "date"
     if pa.types.is_boolean(column.type) or len(distinct.values) == 1:
         return "categorical"
-    read = numbers(column)
     present = int(distinct.counts().sum())
     codes = pc.any(pc.match_substring_regex(distinct.values, r"^0\d")).as_py()  # as in zip codes
     strange = read.unreadable - read.infinite  # an infinity is a number, though of no use
@@ -145,14 +163,15 @@ def _guess_text(name: str, distinct: Factor) -> str | Dropped:
     if (mostly_distinct or different > MAX_CATEGORIES) and long:
         return Dropped(name=name, reason="free text")
     if mostly_distinct and rows >= ENOUGH_ROWS and different > MAX_CODES:
-        return Dropped(name=name, reason=AN_ID)
+        begins = pc.match_substring_regex(distinct.values, DIGIT_FIRST).to_numpy(False)
+        figures = begins.mean() > MOSTLY_NUMBERS and not ID_NAME.search(name)
+        return Dropped(name=name, reason=NOT_UNDERSTOOD if figures else AN_ID)
     if ID_NAME.search(name) and (different > MAX_CATEGORIES or different == rows):
         return Dropped(name=name, reason=AN_ID)
     return "categorical"
 
 
-def _fit_numeric(name: str, column: Any, distinct: Factor) -> Numeric | Dropped:
-    read = numbers(column).values
+def _fit_numeric(name: str, read: np.ndarray, decimal: str) -> Numeric | Dropped:
     values = read[~np.isnan(read)]
     if not values.size:
         return Dropped(name=name, reason="no numbers in the first task")
@@ -162,7 +181,12 @@ def _fit_numeric(name: str, column: Any, distinct: Factor) -> Numeric | Dropped:
         values = logarithm(values, unit)
     center, scale = _location(values)
     return Numeric(
-        name=name, center=center, scale=scale, unit=unit, flag=bool(np.isnan(read).any())
+        name=name,
+        center=center,
+        scale=scale,
+        unit=unit,
+        flag=bool(np.isnan(read).any()),
+        decimal=decimal,
     )
 
 
@@ -201,7 +225,7 @@ def _location(values: np.ndarray) -> tuple[float, float]:
     return float(scaled.mean() * unit), float(scaled.std() * unit) or 1.0
 
 
-def _fit_categorical(name: str, column: Any, distinct: Factor) -> Categorical:
+def _fit_categorical(name: str, distinct: Factor) -> Categorical:
     counts, texts = distinct.counts(), distinct.values.to_pylist()
     by_size = sorted(range(len(texts)), key=lambda place: (-counts[place], texts[place]))
     levels = in_order_of_size([texts[place] for place in by_size[:MAX_CATEGORIES]])

@@ -1,7 +1,13 @@
 """The role of each column, and the label, whose two values are those of the first task."""
 
+import re
+import shlex
+import tomllib
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +20,8 @@ from fairsaoml.streams.table.reading import need
 
 __all__ = ["Label", "Roles", "column_name", "fit_label", "names_of"]
 
-# The usual word for "it happened", and its opposite.
-POSITIVE_WORDS = {
+# Where the first task has one value only: the other one.
+OPPOSITES = {
     "1": "0",
     "true": "false",
     "t": "f",
@@ -148,13 +154,16 @@ class Label:
 def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tuple[str, ...]]:
     """The label's two values from the first task, and notes.
 
-    Without `positive`, it is the usual word (1, true, yes, +, against its opposite), else the
-    greater value.
+    Without `positive`, it is the greater of two numbers, or the one that words of `labels.toml`
+    tell. Raises DataError where they do not tell, or there are not two values.
 
     >>> fit_label("income", pa.array(["<=50K", ">50K"]))[0].positive
     '>50K'
+    >>> fit_label("credit", pa.array(["Denied", "Approved"]))[0].positive
+    'Approved'
     """
-    values = in_order_of_size(factor(column).folded().values.to_pylist())
+    distinct = factor(column).folded()
+    values = in_order_of_size(distinct.values.to_pylist())
     if not values:
         raise DataError(
             f"expected values in the label {name!r}, got none in the first task; "
@@ -170,7 +179,16 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
         values = in_order_of_size(_completed(name, values[0], wish))
     one, other = values
     if wish is None:
-        chosen = one if POSITIVE_WORDS.get(one.lower()) == other.lower() else other
+        ranks = _rank(one, other), _rank(other, one)
+        if ranks[0] == ranks[1]:
+            rows = dict(zip(distinct.values.to_pylist(), distinct.counts(), strict=True))
+            found = " and ".join(f"{value!r} ({rows[value]} rows)" for value in values)
+            options = " or ".join(f"--positive {shlex.quote(value)}" for value in values)
+            raise DataError(
+                f"expected to be told which value of the label {name!r} is the positive one, got "
+                f"{found} in the first task; add {options}"
+            )
+        chosen = values[ranks[1] > ranks[0]]
     elif same := [value for value in values if value.lower() == wish.lower()]:
         chosen = same[0]
     else:
@@ -181,6 +199,38 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
     other = one if chosen == other else other
     notes = () if wish else (f"label {name}: {chosen!r} counts as positive, {other!r} as negative",)
     return Label(column=name, positive=chosen, negative=other), notes
+
+
+def _rank(value: str, other: str) -> float:
+    """How positive a value sounds beside the other: its size as a number, else 1, 0 or -1.
+
+    >>> _rank("paid back", "not paid back"), _rank("not paid back", "paid back")
+    (0, -1)
+    >>> _rank("ineligible", "eligible"), _rank("A", "B"), _rank("Sí", "No")
+    (-1, 0, 1)
+    """
+    try:
+        return float(value) - float(other)
+    except ValueError:
+        pass
+    words, others = _words(value), _words(other)
+    known = _label_words()
+    turned = {prefix + word for prefix in known["prefixes"] for word in others}
+    own = words - others
+    return -1 if own & (known["negative"] | turned) else int(bool(own & known["positive"]))
+
+
+def _words(value: str) -> set[str]:
+    """A value's words, and the sign that it begins with, in lower case and without accents."""
+    letters = unicodedata.normalize("NFKD", value.casefold())
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return set(re.findall(r"^[<>+-]|[^\W_]+", plain))
+
+
+@cache
+def _label_words() -> dict[str, set[str]]:
+    words = tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
+    return {name: set(values) for name, values in words.items()}
 
 
 def _text(value: Any) -> str:
@@ -195,7 +245,7 @@ def _completed(name: str, value: str, wish: str | None) -> list[str]:
     """Both values, where the first task shows one: from the wish, or from the usual words."""
     if wish is not None and wish.lower() != value.lower():
         return [value, wish]
-    opposites = POSITIVE_WORDS | {no: yes for yes, no in POSITIVE_WORDS.items()}
+    opposites = OPPOSITES | {no: yes for yes, no in OPPOSITES.items()}
     if word := opposites.get(value.lower()):
         return [value, _same_case(word, value)]
     raise DataError(

@@ -36,6 +36,7 @@ class RowEncoder:
         numeric = [column for column in encoder.columns if isinstance(column, Numeric)]
         self._width = ends[-1] if ends else 0
         self._numeric = [column.name for column in numeric]
+        self._decimals = [column.decimal for column in numeric]
         self._place = [begins[column] for column in numeric]
         self._flagged = [place for place, column in enumerate(numeric) if column.flag]
         self._logarithms = [
@@ -53,7 +54,7 @@ class RowEncoder:
         """(row, feature) float32 of rows that have every column."""
         values = self._values(rows)
         if not _are_numbers(values):
-            values = [[_number(value) for value in row] for row in values]
+            values = [[*map(_number, row, self._decimals)] for row in values]
         return self._encoded(values, rows)
 
     def quick(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
@@ -92,9 +93,9 @@ def _are_numbers(rows: list[list[Any]]) -> bool:
     return NUMBERS.issuperset(map(type, chain.from_iterable(rows)))
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any, decimal: str) -> Any:
     """A value as a table's column reads it."""
-    return value if type(value) in NUMBERS else numbers(pa.array([value])).values[0]
+    return value if type(value) in NUMBERS else numbers(pa.array([value]), decimal).values[0]
 
 
 class _Remembered:

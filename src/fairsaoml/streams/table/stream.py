@@ -33,6 +33,7 @@ from fairsaoml.streams.table.cutting import Cut, Numbering, TaskRows, continued_
 from fairsaoml.streams.table.dates import Clock, require_format
 from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.fitting import fit_first_task, leaks
+from fairsaoml.streams.table.groups import known_by_column
 from fairsaoml.streams.table.reading import open_source
 from fairsaoml.streams.table.roles import Roles, column_name, names_of
 from fairsaoml.streams.table.survey import survey
@@ -52,6 +53,7 @@ def stream_from_table(
     *,
     label: str,
     sensitive: str | Sequence[str],
+    known_groups: Mapping[str, Sequence[str]] | Sequence[str] = (),
     positive: Any = None,
     time: str | None = None,
     tasks: int | None = None,
@@ -74,7 +76,10 @@ def stream_from_table(
         label: The column to predict, of two values.
         sensitive: Columns; "COL=VALUE" is one value against the rest, "COL>40" two ranges,
             "COL:18,30,50" four, and "A*B" every pair of two.
-        positive: The label's positive value; by default the usual word, else the greater value.
+        known_groups: Values of sensitive columns that the first task may lack, as "COL=A,B" or by
+            column: they are compared with the others from when they come.
+        positive: The label's positive value. By default the greater of two numbers, or the one
+            that the words tell: yes, approved or paid against no, denied or default.
         time: The column that orders the rows.
         tasks: Cut into so many tasks of equal size.
         every: Cut along the calendar, such as "10D" or "1M".
@@ -113,6 +118,7 @@ def stream_from_table(
     favourable = _yes_or_no(favourable)
     opened = open_source(source) if read is None else open_source(source).first(read)
     roles = Roles.asked(opened.columns, column_name(label), sensitive, time, domain, drop, columns)
+    known = known_by_column(known_groups, roles.protected)
     surveyed = survey(opened, roles, cutting, time_format)
     cutting, clock = surveyed.cutting, surveyed.clock
 
@@ -129,7 +135,7 @@ def stream_from_table(
     if first is None:
         raise DataError("expected at least two rows, got none; give more rows to learn from")
     if encoder is None:
-        fitted, notes = fit_first_task(first.table, roles, positive, time_format)
+        fitted, notes = fit_first_task(first.table, roles, positive, time_format, known)
     else:
         fitted = Encoder.from_json(encoder)
         notes = fitted.notes()
@@ -144,6 +150,9 @@ def stream_from_table(
         return encoded_tasks(again, fitted, domain, clock)
 
     first_task = next(encoded_tasks([first], fitted))
+    last_rows = None
+    if surveyed.end is not None:
+        last_rows = next(encoded_tasks([TaskRows(surveyed.end, 0)], fitted))
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
@@ -153,6 +162,7 @@ def stream_from_table(
             "source": None if opened.path is None else str(opened.path.absolute()),
             "label": roles.label,
             "sensitive": list(roles.sensitive),
+            "known_groups": known,
             "positive": positive.item() if isinstance(positive, np.generic) else positive,
             "time": time,
             "tasks": tasks,
@@ -169,7 +179,13 @@ def stream_from_table(
         fingerprint=surveyed.fingerprint,
         cut=continued_cut(numbering, domain),
         base_rate=float(first_task.y.mean()) if len(first_task.y) else None,
-        notes=(*surveyed.source.notes, *surveyed.notes, *notes, *leaks(first_task, fitted)),
+        notes=(
+            *surveyed.source.notes,
+            *surveyed.notes,
+            *(() if clock is None else clock.doubts(first.table)),
+            *notes,
+            *leaks(first_task, last_rows, fitted),
+        ),
     )
 
 
@@ -231,8 +247,8 @@ def encoded_tasks(
             new = int((codes == len(role.levels)).sum()) - missing
             if strange and new > 0:
                 warnings.append(
-                    f"{attribute}: {new} rows in groups the first task had not ({some(strange)}), "
-                    "counted apart"
+                    f"{attribute}: {new} rows in groups the first task had not "
+                    f"({some([*strange])}), counted apart"
                 )
         x, remarks = encoder.encode(table)
         warnings += map(str, remarks)
@@ -247,6 +263,11 @@ def encoded_tasks(
             warnings=tuple(warnings),
             left_out=left_out,
             period=period,
+            new_groups={
+                role.attribute.name: dict(one.strange)
+                for role, one in zip(encoder.sensitive, grouped, strict=True)
+                if one.strange
+            },
         )
 
 

@@ -128,6 +128,7 @@ class Survey:
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     fingerprint: Mapping[str, Any] | None = None  # to know the rows again
+    end: Any = None  # the table's last rows, about as many as a task has
 
 
 def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None = None) -> Survey:
@@ -144,6 +145,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
         return Survey(source=source, cutting=cutting.for_length(None))
     labels, seen = dict[str, None](), Fingerprint()
     readings: list[_Reading] = []
+    end = None
     for table in source.batches(roles.columns):
         require_flat(table, roles.flat)
         if not table.num_rows:
@@ -158,6 +160,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             for reading in readings:
                 reading.add(table)
         seen.add(table)
+        end = _end(end, table)
     rows, fingerprint = seen.rows, seen.to_json()
     if rows < 2:
         raise DataError(
@@ -165,16 +168,23 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
         )
     cutting = cutting.for_length(rows)
     if not readings:
-        return Survey(source=source, cutting=cutting, labels=tuple(labels), fingerprint=fingerprint)
+        return Survey(
+            source=source,
+            cutting=cutting,
+            labels=tuple(labels),
+            fingerprint=fingerprint,
+            end=end,
+        )
     reading, notes = _chosen(readings, cutting.first_rows())
     if reading.numbering.disorder is not None:
         if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
             raise reading.numbering.disorder
         source = _in_order(source, roles, reading.clock)
         notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
-        reading = _Reading(reading.clock, cutting)
-        for table in source.batches([reading.clock.column]):
+        reading, end = _Reading(reading.clock, cutting), None
+        for table in source.batches(roles.columns):
             reading.add(table)
+            end = _end(end, table)
     return Survey(
         source=source,
         cutting=cutting,
@@ -183,7 +193,15 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
         labels=tuple(labels),
         notes=notes,
         fingerprint=fingerprint,
+        end=end,
     )
+
+
+def _end(before: Any, table: Any) -> Any:
+    """The last rows of a table and of those before it, as many as a task has."""
+    if before is not None and table.num_rows < TASK_ROWS:
+        table = join([before, table])
+    return table.slice(max(0, table.num_rows - TASK_ROWS))
 
 
 class _Reading:
