@@ -18,7 +18,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
-from fairsaoml.report.advice import changes
+from fairsaoml.report.changes import changes
 from fairsaoml.report.chart import TICK_ROOM, binned, series
 from fairsaoml.report.figures import Reach, inside
 from fairsaoml.report.reading import read_run
@@ -417,7 +417,9 @@ def test_a_change_of_the_world_is_named_with_its_time(tmp_path: Path) -> None:
 
     folder = change(fake_run(tmp_path / "turned", domains=(("", 40),)), turn)
     _, page = page_of([folder], tmp_path)
-    assert "The world has likely changed: between rounds 21 and 30 accuracy fell from" in page.text
+    said = page.text[page.text.index("The world has likely changed") :]
+    assert said.startswith("The world has likely changed: at about round 21 accuracy fell from")
+    assert said.split(". The learner")[0].count("round") == 1
 
 
 def test_a_change_is_one_of_what_the_run_aims_at_and_changes_are_in_order_of_time(
@@ -442,18 +444,39 @@ def test_a_change_is_one_of_what_the_run_aims_at_and_changes_are_in_order_of_tim
 
     folder = change(fake_run(tmp_path / "run", seeds=1, domains=(("", 40),)), few)
     assert [words.split(" from")[0] for words in changes(read_run(folder))] == [
-        "between rounds 11 and 20 (2021-011 to 2021-020) accuracy fell",
-        "between rounds 21 and 30 (2021-021 to 2021-030) the share of positive labels rose",
-        "between rounds 31 and 40 (2021-031 to 2021-040) accuracy fell",
+        "at about round 11 (2021-011) accuracy fell",
+        "at about round 21 (2021-021) the share of positive labels rose",
+        "at about round 31 (2021-031) accuracy fell",
     ]
     spec = json.loads((folder / "spec.json").read_text())
     spec["learner"]["config"]["decision"] = "balanced"
     (folder / "spec.json").write_text(json.dumps(spec))
     assert changes(read_run(folder)) == [
-        "between rounds 21 and 30 (2021-021 to 2021-030) the share of positive labels rose from "
-        "0.06 to 0.09",
-        "between rounds 31 and 40 (2021-031 to 2021-040) balanced accuracy fell from 0.70 to 0.38",
+        "at about round 21 (2021-021) the share of positive labels rose from 0.06 to 0.09",
+        "at about round 31 (2021-031) balanced accuracy fell from 0.70 to 0.38",
     ]
+
+
+def test_how_many_more_rows_decide_is_not_foretold(tmp_path: Path) -> None:
+    """The ratio moves as rows come: what is said is the range, and what it must be."""
+
+    def thin(lines: list) -> None:
+        six = {"rows": 60, "predicted_positive": 30, "y1_rows": 30, "y0_rows": 30}
+        six |= {"true_positive": 20, "false_positive": 10}
+        for line in lines:
+            line["counts"] = {"group": {"majority": six, "minority": six}}
+
+    folder = fake_run(
+        tmp_path / "run", asked={"constraints": "eo", "ratio": 0.9}, seeds=1, domains=(("", 6),)
+    )
+    change(folder, thin)
+    entry = read_run(folder).verdict["attributes"]["group"]["notions"]["eo"]
+    _, page = page_of([folder], tmp_path)
+    assert (
+        f"equalized odds by group may be anything from {entry['low']:.2f} to {entry['high']:.2f}. "
+        "To decide, this range must end below 0.90, or begin at 0.80 or above; half the range "
+        "takes at least four times as many rows."
+    ) in page.text
 
 
 def test_thin_rounds_are_pooled_until_they_say_something(tmp_path: Path) -> None:
