@@ -365,7 +365,8 @@ def test_the_words_follow_what_is_good_for_a_person_and_what_was_left_out(tmp_pa
 
     change(folder, leave_out)
     spec = json.loads((folder / "spec.json").read_text())
-    for favourable, decided, other in (("yes", "Selected", "Denied"), ("no", "Denied", "Selected")):
+    good, bad = "Selected", "Decided unfavourably"
+    for favourable, decided, other in (("yes", good, bad), ("no", bad, good)):
         spec["stream"]["settings"]["favourable"] = favourable
         (folder / "spec.json").write_text(json.dumps(spec))
         _, page = page_of([folder], tmp_path)
@@ -455,6 +456,28 @@ def test_a_change_is_one_of_what_the_run_aims_at_and_changes_are_in_order_of_tim
         "at about round 21 (2021-021) the share of positive labels rose from 0.06 to 0.09",
         "at about round 31 (2021-031) balanced accuracy fell from 0.70 to 0.38",
     ]
+
+
+def test_sums_that_differ_from_the_ratio_are_explained(tmp_path: Path) -> None:
+    """In each half both groups are treated alike; one came early, where fewer were selected."""
+
+    def shift(lines: list) -> None:
+        for line in lines:
+            late = line["round"] > 11
+            share, rows = (0.6 if late else 0.2), {"a": 10, "b": 50}
+            if late:
+                rows = {"a": 50, "b": 10}
+            line["counts"] = {"group": {}}
+            for group, half in rows.items():
+                six = {"rows": 2 * half, "predicted_positive": round(2 * half * share)}
+                six |= {"y1_rows": half, "true_positive": round(half * share)}
+                six |= {"y0_rows": half, "false_positive": round(half * share)}
+                line["counts"]["group"][group] = six
+
+    asked = {"constraints": "eo", "ratio": 0.9}
+    folder = fake_run(tmp_path / "run", asked=asked, seeds=1, domains=(("", 21),))
+    _, page = page_of([change(folder, shift)], tmp_path)
+    assert "These are sums. The ratio of 1.00 is of ten rounds at a time" in page.text
 
 
 def test_how_many_more_rows_decide_is_not_foretold(tmp_path: Path) -> None:

@@ -114,6 +114,11 @@ def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     """
     console = Console()
     shown = {title: [str(run[title]) for run in runs] for title in RUN_TITLES}
+    apart = [", ".join(run.get("not_judged") or ()) for run in runs]
+    shown["verdict"] = [
+        words + f", {groups} not judged" * bool(groups)
+        for words, groups in zip(shown["verdict"], apart, strict=True)
+    ]
 
     def names_tell(title: str) -> bool:
         parts = zip(shown["name"], shown[title], strict=True)
