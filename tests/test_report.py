@@ -605,7 +605,7 @@ def test_a_run_that_cannot_be_judged_is_called_so(tmp_path: Path) -> None:
     folder = change(fake_run(tmp_path / "run", name="no"), refuse_everyone)
     text, page = page_of([folder], tmp_path)
     assert page.text.startswith("Not enough rows to tell by group")
-    assert "It says no to nearly everyone (0.0 % positive)" in page.text
+    assert "It says no to nearly everyone (0.0 % positive, of the labels" in page.text
     assert "? Not enough rows to tell undefined" in page.text
     assert len(paths(progress_of(text), "line hue-0")) == 1  # accuracy alone has a line
 
@@ -631,7 +631,9 @@ def test_decisions_that_are_all_alike_at_the_end_are_said(
     folder = change(fake_run(tmp_path / "run", asked=asked), accept_everyone)
     _, page = page_of([folder], tmp_path)
     said = page.text[page.text.index("What to do next") :]
-    assert "In rounds 81 to 90 it says yes to nearly everyone (100.0 % positive)" in said
+    assert (
+        "In rounds 81 to 90 it says yes to nearly everyone (100.0 % positive, of the labels" in said
+    )
     assert ("--decision balanced puts" in said) == (decision == "accuracy")
     print_summary(json.loads((folder / "summary.json").read_text()))
     told = " ".join(capsys.readouterr().out.split())

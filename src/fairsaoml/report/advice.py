@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from fairsaoml.evaluate.metrics import metric_of, summed
+from fairsaoml.evaluate.metrics import metric_of, nearly_alike, summed
 from fairsaoml.evaluate.verdict import compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.reading import Line, Run
@@ -27,7 +27,6 @@ NOT_MEASURED = (
     "--set constraints=none, and put both folders into one report."
 )
 
-ONE_SIDED = 0.02  # decisions nearly all alike say little
 EXCLUDED = "exclude each other"  # in the journal's warning
 
 
@@ -128,7 +127,6 @@ def all_alike(run: Run) -> Alike | None:
     last = windows_of(run.lines)[-1]
     for rounds, lines in ((), run.lines), ((last[0]["round"], last[-1]["round"]), last):
         total = summed(mean_counts(lines, attribute).values())
-        decided = total.predicted_positive / max(total.rows, 1)
-        if total.rows and not ONE_SIDED < decided < 1 - ONE_SIDED:
-            return Alike(rounds, decided, total.y1_rows / total.rows)
+        if nearly_alike(total):
+            return Alike(rounds, total.predicted_positive / total.rows, total.y1_rows / total.rows)
     return None
