@@ -18,6 +18,7 @@ import pytest
 import tiny
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.tables import print_summary
+from fairsaoml.evaluate.metrics import Counts
 from fairsaoml.learners import registry
 from fairsaoml.runs.events import as_events
 from fairsaoml.streams.catalog import CATALOG
@@ -76,6 +77,7 @@ def test_a_learners_settings_are_listed(command):
     assert {item["name"]: item["default"] for item in listed["settings"]} == config
     assert all(item["meaning"] and item["expected"] for item in listed["settings"])
     assert "meta_iterations" in plain.out
+    assert "takes accuracy where 30 to 70 % of a table's first task" in plain.out
 
 
 def test_an_unknown_learner_is_not_listed(command):
@@ -424,11 +426,18 @@ def test_ctrl_c_finishes_the_round_saves_and_exits_130(tmp_path):
     assert not (folder / "summary.json").exists()
 
 
-@pytest.mark.parametrize(("rate", "told"), [(0.001, True), (0.4, False), (0.999, True)])
-def test_a_learner_that_decides_the_same_for_everyone_is_not_passed_over(rate, told, capsys):
+@pytest.mark.parametrize(
+    ("positive", "labels", "told"),
+    [(1, 1, True), (26, 330, True), (100, 330, False), (400, 500, False), (999, 900, True)],
+)
+def test_a_learner_that_decides_the_same_for_everyone_is_not_passed_over(
+    positive, labels, told, capsys
+):
+    six = Counts(rows=1000, predicted_positive=positive, y1_rows=labels, y0_rows=1000 - labels)
     block = {
+        "rounds": [1, 5],
         "pooled": dict.fromkeys(("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio"), 0.9)
-        | {"positive_rate": rate}
+        | {"counts": {"sex": {"f": six._asdict(), "m": six._asdict()}}},
     }
     print_summary({"learner": "l", "stream": "s", "seeds": [0], "overall": block, "domains": []})
-    assert ("at the base rate" in capsys.readouterr().out.replace("\n", " ")) == told
+    assert ("at the base rate" in " ".join(capsys.readouterr().out.split())) == told

@@ -18,7 +18,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
-from fairsaoml.report.advice import changes
+from fairsaoml.report.changes import changes
 from fairsaoml.report.chart import TICK_ROOM, binned, series
 from fairsaoml.report.figures import Reach, inside
 from fairsaoml.report.reading import read_run
@@ -365,7 +365,8 @@ def test_the_words_follow_what_is_good_for_a_person_and_what_was_left_out(tmp_pa
 
     change(folder, leave_out)
     spec = json.loads((folder / "spec.json").read_text())
-    for favourable, decided, other in (("yes", "Selected", "Denied"), ("no", "Denied", "Selected")):
+    good, bad = "Selected", "Decided unfavourably"
+    for favourable, decided, other in (("yes", good, bad), ("no", bad, good)):
         spec["stream"]["settings"]["favourable"] = favourable
         (folder / "spec.json").write_text(json.dumps(spec))
         _, page = page_of([folder], tmp_path)
@@ -417,7 +418,9 @@ def test_a_change_of_the_world_is_named_with_its_time(tmp_path: Path) -> None:
 
     folder = change(fake_run(tmp_path / "turned", domains=(("", 40),)), turn)
     _, page = page_of([folder], tmp_path)
-    assert "The world has likely changed: between rounds 21 and 30 accuracy fell from" in page.text
+    said = page.text[page.text.index("The world has likely changed") :]
+    assert said.startswith("The world has likely changed: at about round 21 accuracy fell from")
+    assert said.split(". The learner")[0].count("round") == 1
 
 
 def test_a_change_is_one_of_what_the_run_aims_at_and_changes_are_in_order_of_time(
@@ -442,18 +445,61 @@ def test_a_change_is_one_of_what_the_run_aims_at_and_changes_are_in_order_of_tim
 
     folder = change(fake_run(tmp_path / "run", seeds=1, domains=(("", 40),)), few)
     assert [words.split(" from")[0] for words in changes(read_run(folder))] == [
-        "between rounds 11 and 20 (2021-011 to 2021-020) accuracy fell",
-        "between rounds 21 and 30 (2021-021 to 2021-030) the share of positive labels rose",
-        "between rounds 31 and 40 (2021-031 to 2021-040) accuracy fell",
+        "at about round 11 (2021-011) accuracy fell",
+        "at about round 21 (2021-021) the share of positive labels rose",
+        "at about round 31 (2021-031) accuracy fell",
     ]
     spec = json.loads((folder / "spec.json").read_text())
     spec["learner"]["config"]["decision"] = "balanced"
     (folder / "spec.json").write_text(json.dumps(spec))
     assert changes(read_run(folder)) == [
-        "between rounds 21 and 30 (2021-021 to 2021-030) the share of positive labels rose from "
-        "0.06 to 0.09",
-        "between rounds 31 and 40 (2021-031 to 2021-040) balanced accuracy fell from 0.70 to 0.38",
+        "at about round 21 (2021-021) the share of positive labels rose from 0.06 to 0.09",
+        "at about round 31 (2021-031) balanced accuracy fell from 0.70 to 0.38",
     ]
+
+
+def test_sums_that_differ_from_the_ratio_are_explained(tmp_path: Path) -> None:
+    """In each half both groups are treated alike; one came early, where fewer were selected."""
+
+    def shift(lines: list) -> None:
+        for line in lines:
+            late = line["round"] > 11
+            share, rows = (0.6 if late else 0.2), {"a": 10, "b": 50}
+            if late:
+                rows = {"a": 50, "b": 10}
+            line["counts"] = {"group": {}}
+            for group, half in rows.items():
+                six = {"rows": 2 * half, "predicted_positive": round(2 * half * share)}
+                six |= {"y1_rows": half, "true_positive": round(half * share)}
+                six |= {"y0_rows": half, "false_positive": round(half * share)}
+                line["counts"]["group"][group] = six
+
+    asked = {"constraints": "eo", "ratio": 0.9}
+    folder = fake_run(tmp_path / "run", asked=asked, seeds=1, domains=(("", 21),))
+    _, page = page_of([change(folder, shift)], tmp_path)
+    assert "These are sums. The ratio of 1.00 is of ten rounds at a time" in page.text
+
+
+def test_how_many_more_rows_decide_is_not_foretold(tmp_path: Path) -> None:
+    """The ratio moves as rows come: what is said is the range, and what it must be."""
+
+    def thin(lines: list) -> None:
+        six = {"rows": 60, "predicted_positive": 30, "y1_rows": 30, "y0_rows": 30}
+        six |= {"true_positive": 20, "false_positive": 10}
+        for line in lines:
+            line["counts"] = {"group": {"majority": six, "minority": six}}
+
+    folder = fake_run(
+        tmp_path / "run", asked={"constraints": "eo", "ratio": 0.9}, seeds=1, domains=(("", 6),)
+    )
+    change(folder, thin)
+    entry = read_run(folder).verdict["attributes"]["group"]["notions"]["eo"]
+    _, page = page_of([folder], tmp_path)
+    assert (
+        f"equalized odds by group may be anything from {entry['low']:.2f} to {entry['high']:.2f}. "
+        "To decide, this range must end below 0.90, or begin at 0.80 or above; half the range "
+        "takes at least four times as many rows."
+    ) in page.text
 
 
 def test_thin_rounds_are_pooled_until_they_say_something(tmp_path: Path) -> None:
@@ -559,7 +605,7 @@ def test_a_run_that_cannot_be_judged_is_called_so(tmp_path: Path) -> None:
     folder = change(fake_run(tmp_path / "run", name="no"), refuse_everyone)
     text, page = page_of([folder], tmp_path)
     assert page.text.startswith("Not enough rows to tell by group")
-    assert "It says no to nearly everyone (0.0 % positive)" in page.text
+    assert "It says no to nearly everyone (0.0 % positive, of the labels" in page.text
     assert "? Not enough rows to tell undefined" in page.text
     assert len(paths(progress_of(text), "line hue-0")) == 1  # accuracy alone has a line
 
@@ -585,7 +631,9 @@ def test_decisions_that_are_all_alike_at_the_end_are_said(
     folder = change(fake_run(tmp_path / "run", asked=asked), accept_everyone)
     _, page = page_of([folder], tmp_path)
     said = page.text[page.text.index("What to do next") :]
-    assert "In rounds 81 to 90 it says yes to nearly everyone (100.0 % positive)" in said
+    assert (
+        "In rounds 81 to 90 it says yes to nearly everyone (100.0 % positive, of the labels" in said
+    )
     assert ("--decision balanced puts" in said) == (decision == "accuracy")
     print_summary(json.loads((folder / "summary.json").read_text()))
     told = " ".join(capsys.readouterr().out.split())

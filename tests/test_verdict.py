@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import ncx2
 
 from fairsaoml.evaluate.confidence import Share, typical_ratio
-from fairsaoml.evaluate.verdict import ANSWERS, Asked, judge
+from fairsaoml.evaluate.verdict import ANSWERS, Asked, averaged_out, judge, not_judged
 
 ORDER = list(ANSWERS)  # the worst first
 
@@ -113,6 +113,42 @@ def test_opposite_gaps_do_not_cancel() -> None:
         assert entry["ratio"] == pytest.approx(2 / 3, abs=0.02)
 
 
+def test_opposite_gaps_within_ten_rounds_are_said() -> None:
+    """Three rounds of .7 one way and seven of .87 the other: together they are equal."""
+    one = {"f": counts(1000, 0.35), "m": counts(1000, 0.5)}
+    other = {"f": counts(1000, 0.46), "m": counts(1000, 0.4)}
+    lines = [*rounds(one, number=13), *rounds(other, number=7, start=14)]
+    verdict = judge(lines, EO)
+    entry = of(verdict)
+    assert (entry["answer"], entry["rounds"]) == ("fair", [11, 20])
+    assert averaged_out(entry, EO.ratio)
+    assert entry["by_round"]["ratio"] == pytest.approx(0.81, abs=0.01)
+    assert ", but 0.81 (0.7" in verdict["attributes"]["sex"]["sentence"]
+    assert "round by round: gaps come and go" in verdict["attributes"]["sex"]["sentence"]
+    steady = judge(rounds({"f": counts(1000, 0.46), "m": counts(1000, 0.5)}), EO)
+    assert "round by round" not in steady["attributes"]["sex"]["sentence"]
+
+
+@pytest.mark.parametrize("rows", [20, 100, 1000])
+def test_chance_is_no_gap_that_comes_and_goes(rows: int) -> None:
+    """Treated alike in every round: of 60 such runs hardly any is said to be otherwise."""
+    random, said = np.random.default_rng(0), 0
+    for _ in range(60):
+        lines = []
+        for number in range(1, 21):
+            groups = {}
+            for name in "fm":
+                hit, alarm = (int(random.binomial(rows // 2, rate)) for rate in (0.6, 0.3))
+                groups[name] = counts(rows, 0.5) | {
+                    "predicted_positive": hit + alarm,
+                    "true_positive": hit,
+                    "false_positive": alarm,
+                }
+            lines += rounds(groups, number=1, start=number)
+        said += averaged_out(of(judge(lines, EO)), EO.ratio)
+    assert said <= 3
+
+
 def test_the_same_rows_under_several_seeds_are_not_more_rows() -> None:
     groups = {"f": counts(100, 0.45), "m": counts(100, 0.5)}
     assert judge(rounds(groups), EO) == judge(rounds(groups, seeds=5), EO)
@@ -125,6 +161,8 @@ def test_a_small_group_is_named_with_its_interval_and_turns_nothing() -> None:
     left_out = of(few)["left_out"]["x"]
     assert left_out["rows"] == 72  # the first tenth of the rounds is not judged
     assert left_out["low"] < 0.8 < left_out["high"]
+    assert few["attributes"]["sex"]["sentence"].endswith(" Not judged, for too few rows: x.")
+    assert not_judged(few) == ["x"]
     # As few of them, but nobody is ever selected: that can be told.
     assert judge(rounds({**groups, "x": counts(10, 1e-9)}), EO)["answer"] == "not fair"
 
@@ -195,6 +233,9 @@ def test_a_rate_that_cannot_be_compared_is_not_taken_for_a_fair_one() -> None:
     verdict = judge(rounds({"f": lucky, "m": lucky}), EO)
     assert verdict["answer"] == "too few"
     assert (of(verdict)["ratio"], of(verdict)["low"]) == (1.0, 0.0)
+    assert of(verdict)["undefined"] == ["false_positive_rate"]
+    said = verdict["attributes"]["sex"]["sentence"]
+    assert "its false positive rate undefined for some group" in said
     unlucky = {**lucky, "predicted_positive": 100, "true_positive": 100}
     assert judge(rounds({"f": unlucky, "m": lucky}), EO)["answer"] == "not fair"
 

@@ -316,6 +316,8 @@ def test_the_names_of_runs_are_whole_in_a_narrow_window(narrow, monkeypatch, cap
     assert "--json, has more: learner, stream" in " ".join(said.split())
     if narrow == 80:
         assert all(word in said for word in ("rounds", "146", "rows to tell", "2026-11-18"))
+        print_runs([run | {"not_judged": ["asian"]} for run in runs])
+        assert "asian" in capsys.readouterr().out
     other = "a" * 78
     print_runs([run | {"name": other} for run in runs])
     assert capsys.readouterr().out.split().count(other) == (3 if narrow == 80 else 0)

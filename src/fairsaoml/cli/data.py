@@ -65,6 +65,7 @@ def learners(
     """List the learners, or the settings of one."""
     from fairsaoml.cli.tables import print_rows
     from fairsaoml.learners import registry
+    from fairsaoml.runs.spec import EVEN
 
     known = registry.registered() if name is None else {name: registry.entry(name)}
     listed: list[dict[str, Any]] = [
@@ -95,6 +96,12 @@ def learners(
             for item in listed[0]["settings"]
         ]
         print_rows(["setting", "default", "meaning"], rows)
+        if any(item["name"] == "decision" for item in listed[0]["settings"]):
+            low, high = (round(100 * share) for share in EVEN)
+            typer.echo(
+                f"decision: `fairsaoml run` takes accuracy where {low} to {high} % of a table's "
+                "first task are positive, and else balanced; --decision says otherwise."
+            )
 
 
 def _settings(config: type) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from fairsaoml.cli.options import stem
 from fairsaoml.evaluate.flags import left_out_words, new_groups_words
+from fairsaoml.evaluate.metrics import Counts, nearly_alike, summed
 from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
 __all__ = ["print_comparison", "print_rows", "print_runs", "print_summary", "say"]
@@ -19,7 +20,6 @@ SHORT = 20  # letters of a column that is not wrapped
 BETWEEN = 2  # letters from a column to the next
 WRAPPED = 12  # letters of a verdict in a narrow window
 RUN_TITLES = ("name", "stream", "learner", "rounds", "verdict", "when")
-ONE_SIDED = 0.02  # a share of positive decisions below this, or above its complement, gets a note
 RATIOS = {"dp": "dp_ratio", "eo": "eo_ratio"}
 COLOURS = {"met": "green", "missed": "yellow", "fair": "green", "not fair": "yellow"}
 
@@ -68,30 +68,31 @@ def print_summary(summary: dict[str, Any]) -> None:
         first, last = domain["last"]["rounds"]
         add(domain["name"] or f"last {last - first + 1}", domain["last"], best)
     Console().print(table)
-    decided = summary["overall"]["pooled"]["positive_rate"]
     last = summary.get("last") or summary["overall"]
-    if decided is not None and not ONE_SIDED <= decided <= 1 - ONE_SIDED:
-        say(
-            f"{decided:.1%} of all decisions are positive. For rare or common labels, "
-            "--decision balanced puts the threshold at the base rate.",
-            style="yellow",
-        )
-    elif (late := last["pooled"]["positive_rate"]) is not None and not (
-        ONE_SIDED <= late <= 1 - ONE_SIDED
-    ):
-        first, end = last["rounds"]
-        say(
-            f"{late:.1%} of the decisions in rounds {first} to {end} are positive: the ratios "
-            "there say little.",
-            style="yellow",
-        )
-    note = f"DP and EO: means of windows of ten rounds; 1 is fair, {RULE} is the 80 % rule"
-    note += f"; {MARKS['too few']}: some group has few cases."
+    first, end = last["rounds"]
+    for block, where in (summary["overall"], ""), (last, f" in rounds {first} to {end}"):
+        total = _total(block)
+        if nearly_alike(total):
+            say(
+                f"{total.predicted_positive / total.rows:.1%} of the decisions{where} are positive,"
+                f" of the labels {total.y1_rows / total.rows:.1%}: the ratios there say little. "
+                "Where the threshold is 0.5, --decision balanced puts it at the base rate.",
+                style="yellow",
+            )
+            break
+    note = "DP and EO: of all groups, means of windows of ten rounds; 1 is fair, "
+    note += f"{RULE} is the 80 % rule; {MARKS['too few']}: some group has few cases."
     say(("Domains: their last ten rounds. " if len(bests) > 1 else "") + note, style="dim")
     for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
         say(attribute["sentence"], style=COLOURS.get(attribute["answer"]))
     for sentence in [*new_groups_words(summary.get("verdict") or {}), *left_out_words(summary)]:
         say(sentence, style="yellow")
+
+
+def _total(block: dict[str, Any]) -> Counts:
+    """The counts of all rows; every attribute counts the same ones."""
+    attributes = (block["pooled"].get("counts") or {}).values()
+    return summed(Counts(**six) for groups in list(attributes)[:1] for six in groups.values())
 
 
 def print_rows(titles: list[str], rows: list[list[str]]) -> None:
@@ -114,6 +115,11 @@ def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     """
     console = Console()
     shown = {title: [str(run[title]) for run in runs] for title in RUN_TITLES}
+    apart = [", ".join(run.get("not_judged") or ()) for run in runs]
+    shown["verdict"] = [
+        words + f", {groups} not judged" * bool(groups)
+        for words, groups in zip(shown["verdict"], apart, strict=True)
+    ]
 
     def names_tell(title: str) -> bool:
         parts = zip(shown["name"], shown[title], strict=True)

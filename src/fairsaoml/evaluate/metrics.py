@@ -37,11 +37,14 @@ __all__ = [
     "incomparable",
     "lacks",
     "metric_of",
+    "nearly_alike",
     "pooled",
     "summed",
     "with_counts",
 ]
 
+ALIKE = 0.02  # a share of decisions below this is nearly none
+SELDOM = 0.1  # and so is one below this part of the share of such labels
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
 
 # What stands in every round, mean and pool. Ratios: 1 is fair; dp_difference: 0 is fair.
@@ -183,6 +186,20 @@ def metric_of(name: str, counts: Counts) -> float:
         return sum(rates) / len(rates)
     share = RATES[name].share(counts)
     return share.rate if share.whole else 0.0
+
+
+def nearly_alike(counts: Counts) -> bool:
+    """Whether decisions are nearly all alike, so that their ratios say little.
+
+    >>> third = Counts(rows=1000, y1_rows=330, y0_rows=670)
+    >>> [nearly_alike(third._replace(predicted_positive=n)) for n in (26, 100, 985)]
+    [True, False, True]
+    """
+    sides = (
+        (counts.predicted_positive, counts.y1_rows),
+        (counts.rows - counts.predicted_positive, counts.y0_rows),
+    )
+    return any(decided < max(ALIKE * counts.rows, SELDOM * labels) for decided, labels in sides)
 
 
 def lacks(name: str, counts: Counts) -> str:

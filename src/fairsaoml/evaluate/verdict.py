@@ -7,7 +7,9 @@ A notion is judged on the latest windows of ten rounds: as many as it takes for 
 be told from the ratio asked for, by the number of rows alone, or all after the first tenth of the
 rounds. Round 1, which is decided before anything is learned, is never judged: a run of one round
 has no verdict. A group whose rows could not even tell it from the 80 % rule is shown with its
-interval and left out, unless it is surely below the ratio. A ratio just below what was asked for,
+interval and left out, unless it is surely below the ratio. A gap that comes and goes averages out
+within ten rounds: so the same rounds are also compared one by one, which is said where they are
+surely below what was asked for (`averaged_out`). A ratio just below what was asked for,
 which may as well be above it, is within its error: it is what was asked for (`answer_of`). Rows
 whose group is unknown are counted and compared with nobody.
 """
@@ -29,10 +31,12 @@ __all__ = [
     "Asked",
     "Comparison",
     "answer_of",
+    "averaged_out",
     "compared",
     "first_judged",
     "judge",
     "mean_counts",
+    "not_judged",
 ]
 
 LEVEL = 0.95
@@ -90,8 +94,8 @@ class Asked(NamedTuple):
 
     @property
     def decided(self) -> str:
-        """The word for people who are decided positive."""
-        return "selected" if self.favourable else "denied"
+        """What people are who are decided positive; labels say very different things."""
+        return "selected" if self.favourable else "decided unfavourably"
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -107,6 +111,7 @@ class Comparison(NamedTuple):
     rate: str  # the rate that differs most
     lower: str  # the group for which it is lower
     higher: str
+    undefined: tuple[str, ...] = ()  # the rates that some groups cannot be compared by
 
 
 def answer_of(ratio: float | None, interval: Interval, asked: float) -> str:
@@ -142,20 +147,28 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
         their `rows` and `since` which round), and by notion `answer`, `ratio`, `low`, `high`, the
         `rounds` (none, where round 1 is all there is) and `windows` it rests on, the `rate` that
         differs most with `worse_off` and `better_off` and their `shares`, `since` (the round since
-        which the answer has held), and `left_out`: the intervals of groups too small to say.
+        which the answer has held), `by_round` (the ratio of these rounds one by one, and its
+        interval), the rates that are `undefined`, and `left_out`: the intervals of groups too small
+        to say.
     """
     every = list(lines)
     first = first_judged(max(line["round"] for line in every))
-    windows = windows_of(line for line in every if line["round"] >= first)
+    learned = [line for line in every if line["round"] >= first]
+    windows, rounds = windows_of(learned), windows_of(learned, size=1)
     attributes = {}
     for name in dict.fromkeys(name for line in every for name in line["counts"]):
         total = mean_counts(every, name)
-        groups = [mean_counts(window, name) for window in windows]
-        known = [{g: c for g, c in window.items() if g not in APART} for window in groups]
+        known, singly = (
+            [_declared(mean_counts(lines, name)) for lines in cut] for cut in (windows, rounds)
+        )
         notions = {
             key: {
                 "asked": key in asked.notions,
-                **(_notion(windows, known, key, asked) if windows else _unlearned(total, key)),
+                **(
+                    _notion(windows, known, singly, key, asked)
+                    if windows
+                    else _unlearned(total, key)
+                ),
             }
             for key in NOTIONS
         }
@@ -203,33 +216,46 @@ def first_judged(last: int) -> int:
 
 
 def compared(windows: Sequence[Groups], notion: str, groups: Sequence[str]) -> Comparison:
-    """Compare groups by a notion over windows; gaps in opposite directions do not cancel.
+    """Compare groups by a notion over windows; gaps in opposite directions cancel within one alone.
 
     Where a rate of two groups cannot be compared, the ratio is that of the others, and may be 0.
     """
     rates = NOTIONS[notion].rates
     each = _each(groups, notion)
-    pairs, unknown = [], False
+    pairs, undefined = [], dict[str, None]()
     for one, other in combinations(groups, 2):
         for rate in rates:
             shares = [(_share(w, one, rate), _share(w, other, rate)) for w in windows]
             ratio, interval = typical_ratio(shares, each)
             if ratio is None:
-                unknown = True
+                undefined[rate] = None
             else:
                 pairs.append((ratio, interval, rate, one, other))
     if not pairs:
-        return Comparison(None, Interval(0.0, 1.0), rates[0], "", "")
+        return Comparison(None, Interval(0.0, 1.0), rates[0], "", "", tuple(undefined))
     ratio, _, rate, one, other = min(pairs, key=lambda pair: pair[0])
     lower, higher = sorted((one, other), key=lambda g: _pooled_rate(windows, g, rate))
-    low = 0.0 if unknown else min(interval.low for _, interval, *_ in pairs)
+    low = 0.0 if undefined else min(interval.low for _, interval, *_ in pairs)
     return Comparison(
         ratio=ratio,
         interval=Interval(low, min(interval.high for _, interval, *_ in pairs)),
         rate=rate,
         lower=lower,
         higher=higher,
+        undefined=tuple(undefined),
     )
+
+
+def averaged_out(notion: Mapping[str, Any], asked: float) -> bool:
+    """Whether single rounds are surely below what was asked for, and not all of them together."""
+    return notion["answer"] != "not fair" and notion["by_round"]["high"] < asked
+
+
+def not_judged(verdict: Mapping[str, Any]) -> list[str]:
+    """Return the groups that a verdict leaves out: each too small for some notion it judges."""
+    judged = verdict["asked"]["notions"] or UNASKED
+    entries = [entry["notions"][key] for entry in verdict["attributes"].values() for key in judged]
+    return list(dict.fromkeys(group for entry in entries for group in entry["left_out"]))
 
 
 def _since(answers: Sequence[str]) -> int:
@@ -243,9 +269,17 @@ def _since(answers: Sequence[str]) -> int:
 
 
 def _notion(
-    windows: Sequence[Sequence[Line]], groups: Sequence[Groups], key: str, asked: Asked
+    windows: Sequence[Sequence[Line]],
+    groups: Sequence[Groups],
+    singly: Sequence[Groups],
+    key: str,
+    asked: Asked,
 ) -> dict[str, Any]:
-    """One notion of one attribute: the comparison of the groups large enough, and its answer."""
+    """One notion of one attribute: the comparison of the groups large enough, and its answer.
+
+    Args:
+        groups: the counts of each of `windows`; `singly`: of each of their rounds.
+    """
     names = list(dict.fromkeys(name for window in groups for name in window))
     total = {name: summed(w.get(name, Counts()) for w in groups) for name in names}
     each = _each(names, key)
@@ -277,6 +311,8 @@ def _notion(
     if not asked.favourable:
         worse, better = better, worse
     shares = {g: _pooled(groups[-chosen:], g, comparison.rate) for g in kept}
+    rounds = len({line["round"] for window in windows[-chosen:] for line in window})
+    by_round = compared(singly[-rounds:], key, kept)
     return {
         "answer": answer,
         "ratio": comparison.ratio,
@@ -289,6 +325,8 @@ def _notion(
         "better_off": better,
         "shares": {g: [round(share.part), round(share.whole)] for g, share in shares.items()},
         "since": windows[_since(answers)][0]["round"],
+        "by_round": {"ratio": by_round.ratio, **by_round.interval._asdict()},
+        "undefined": list(comparison.undefined),
         "left_out": left_out,
     }
 
@@ -307,6 +345,8 @@ def _unlearned(total: Groups, key: str) -> dict[str, Any]:
         "better_off": "",
         "shares": {group: [0, 0] for group in total if group not in APART},
         "since": 1,
+        "by_round": {"ratio": None, "low": 0.0, "high": 1.0},
+        "undefined": list(NOTIONS[key].rates),
         "left_out": {},
     }
 
@@ -365,6 +405,14 @@ def _sentence(
             f" in rounds {first} to {last}"
             + (", at what was asked within its error" if near else "")
         )
+        if averaged_out(entry, asked.ratio):
+            single = entry["by_round"]
+            said[-1] += (
+                f", but {single['ratio']:.2f} ({single['low']:.2f} to {single['high']:.2f}) round"
+                " by round: gaps come and go, and average out within ten rounds"
+            )
+        for rate in entry["undefined"]:
+            said[-1] += f", its {rate.replace('_', ' ')} undefined for some group"
     by_rule = asked.ratio == RULE
     goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
     if asked.unmeasured:
@@ -372,7 +420,9 @@ def _sentence(
     words = ANSWERS[answer]
     if not any(entry["rounds"] for entry in notions.values()):
         said = ["the only round was decided before anything was learned"]
-    return f"{words[0].upper()}{words[1:]} by {attribute}: {' and '.join(said)}; {goal}."
+    small = dict.fromkeys(group for entry in notions.values() for group in entry["left_out"])
+    apart = f" Not judged, for too few rows: {', '.join(small)}." if small else ""
+    return f"{words[0].upper()}{words[1:]} by {attribute}: {' and '.join(said)}; {goal}.{apart}"
 
 
 def mean_counts(window: Iterable[Line], attribute: str) -> dict[str, Counts]:
@@ -382,6 +432,10 @@ def mean_counts(window: Iterable[Line], attribute: str) -> dict[str, Counts]:
     groups = pooled(lines, attribute).get(attribute, {})
     # Shares need no whole numbers.
     return {group: Counts(*(n / seeds for n in six)) for group, six in groups.items()}  # type: ignore[arg-type]
+
+
+def _declared(groups: Groups) -> Groups:
+    return {group: counts for group, counts in groups.items() if group not in APART}
 
 
 def _share(window: Groups, group: str, rate: str) -> Share:

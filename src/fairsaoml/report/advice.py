@@ -3,16 +3,11 @@
 The cost is the decisions as they were, beside those of the same learner without fairness.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise, product
-from operator import itemgetter
-from statistics import mean
-from typing import Any, NamedTuple
+from itertools import product
+from typing import NamedTuple
 
-from fairsaoml.evaluate.confidence import Share
-from fairsaoml.evaluate.metrics import RATES, RECALLS, metric_of, summed
-from fairsaoml.evaluate.rule import RULE
+from fairsaoml.evaluate.metrics import metric_of, nearly_alike, summed
 from fairsaoml.evaluate.verdict import compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report.reading import Line, Run
@@ -23,10 +18,8 @@ __all__ = [
     "Cost",
     "all_alike",
     "base_rates",
-    "changes",
     "cost",
     "rounds_of_exclusion",
-    "times_enough",
 ]
 
 NOT_MEASURED = (
@@ -34,9 +27,6 @@ NOT_MEASURED = (
     "--set constraints=none, and put both folders into one report."
 )
 
-CERTAIN = 4.0  # standard errors between two windows that chance does not explain
-MOST_CHANGES = 3
-ONE_SIDED = 0.02  # decisions nearly all alike say little
 EXCLUDED = "exclude each other"  # in the journal's warning
 
 
@@ -107,63 +97,6 @@ def cost(run: Run) -> Cost:
     return Cost(words, (begin, end), titles, sides)
 
 
-def changes(run: Run) -> list[str]:
-    """Return the likely changes of the world in words, in order of time.
-
-    They are windows that differ from the one before by more than chance: in their labels, or, for
-    the worse, in the accuracy that the run aims at. Where the threshold is the base rate, that is
-    balanced accuracy: plain accuracy would follow the threshold.
-    """
-    seed = [line for line in run.lines if line["seed"] == run.seeds[0] and line["counts"]]
-    rates = RECALLS if run.measure == "balanced_accuracy" else (run.measure,)
-    seen = []
-    for place, (before, after) in enumerate(pairwise(windows_of(seed))):
-        totals = [
-            summed(mean_counts(window, next(iter(window[0]["counts"]))).values())
-            for window in (before, after)
-        ]
-        labels = [[Share(total.y1_rows, total.rows)] for total in totals]
-        right = [[RATES[rate].share(total) for rate in rates] for total in totals]
-        for what, (old, new), matters in (
-            ("the share of positive labels", labels, abs),
-            (run.measure.replace("_", " "), right, lambda size: -size),
-        ):
-            size = matters(_errors_apart(old, new))
-            if size > CERTAIN:
-                was, became = (mean(share.rate for share in shares) for shares in (old, new))
-                verb = "fell" if became < was else "rose"
-                within = run.between(after[0]["round"], after[-1]["round"])
-                words = f"{within} {what} {verb} from {was:.2f} to {became:.2f}"
-                seen.append((size, place, words))
-    largest = sorted(seen, reverse=True)[:MOST_CHANGES]
-    return [words for _, _, words in sorted(largest, key=itemgetter(1))]
-
-
-def _errors_apart(before: Sequence[Share], after: Sequence[Share]) -> float:
-    """The mean of the second shares minus that of the first, in standard errors of equal ones."""
-    apart = variance = 0.0
-    for (a, n), (b, m) in zip(before, after, strict=True):
-        if not (n and m):
-            return 0.0
-        both = (a + b) / (n + m)
-        apart += b / m - a / n
-        variance += both * (1 - both) * (1 / n + 1 / m)
-    return apart / math.sqrt(variance) if variance else 0.0
-
-
-def times_enough(run: Run, notion: Mapping[str, Any]) -> float | None:
-    """Return how many times as many rows would decide a notion, if its ratio stays as it is."""
-    ratio, low, high, asked = notion["ratio"], notion["low"], notion["high"], run.asked.ratio
-    if not ratio or not low:
-        return None
-    times = math.inf
-    if ratio > (rule := min(asked, RULE)):  # until it is surely no lower than the rule
-        times = (math.log(ratio / low) / math.log(ratio / rule)) ** 2
-    if ratio < asked:  # until it is surely below what was asked for
-        times = min(times, (math.log(high / ratio) / math.log(asked / ratio)) ** 2)
-    return times
-
-
 def rounds_of_exclusion(run: Run) -> int:
     """Return in how many rounds what was asked for excluded itself."""
     warned = {
@@ -194,7 +127,6 @@ def all_alike(run: Run) -> Alike | None:
     last = windows_of(run.lines)[-1]
     for rounds, lines in ((), run.lines), ((last[0]["round"], last[-1]["round"]), last):
         total = summed(mean_counts(lines, attribute).values())
-        decided = total.predicted_positive / max(total.rows, 1)
-        if total.rows and not ONE_SIDED < decided < 1 - ONE_SIDED:
-            return Alike(rounds, decided, total.y1_rows / total.rows)
+        if nearly_alike(total):
+            return Alike(rounds, total.predicted_positive / total.rows, total.y1_rows / total.rows)
     return None

@@ -12,8 +12,9 @@ from typing import Any
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import new_groups_words
 from fairsaoml.evaluate.rule import RULE, ratio_words
-from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS
+from fairsaoml.evaluate.verdict import ANSWERS, NOTIONS, averaged_out
 from fairsaoml.report import advice, groups, words
+from fairsaoml.report.changes import changes
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, style
 from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
@@ -237,7 +238,8 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 CALLED = (  # by the templates, besides the functions of the modules below
-    *(attributes_of, best_of, new_groups_words, progress, ratio_words, style),
+    *(attributes_of, averaged_out, best_of, changes, new_groups_words),
+    *(progress, ratio_words, style),
     *(aligned, as_script, bar_frame, bar_ticks, constraint_strokes, insides, judged_first),
     *(least_shown, settings_of, troubles_of),
 )

@@ -110,16 +110,6 @@ class Run:
         period = self.periods.get(round)
         return f"round {round}" + (f" ({day(period[0])})" if period else "")
 
-    def between(self, first: int, last: int) -> str:
-        """Say that something happened in one of some rounds, with their days where there are any.
-
-        Nobody knows in which of them: what is compared are windows of rounds.
-        """
-        if first == last:
-            return f"in {self.when(first)}"
-        days = self.days(first, last).removeprefix(", ")
-        return f"between rounds {first} and {last}" + (f" ({days})" if days else "")
-
     def days(self, first: int, last: int) -> str:
         """The days of some rounds, to be said after a comma; empty where there are none."""
         periods = self.periods

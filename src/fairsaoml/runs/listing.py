@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.evaluate.verdict import ANSWERS
+from fairsaoml.evaluate.verdict import ANSWERS, not_judged
 from fairsaoml.files import read_json
 from fairsaoml.runs.folder import ROUNDS, SPEC, SUMMARY, is_finished, read_spec
 from fairsaoml.runs.journal import read_rounds
@@ -20,7 +20,8 @@ def list_runs(folder: Path) -> list[dict[str, Any]]:
     """Return the runs in a folder, the newest first, as plain data.
 
     Each has `name` (its path below the folder), `stream`, `learner`, `rounds`, `verdict` (a word on
-    its state where there is none yet) and `when` its journal was last written.
+    its state where there is none yet), the groups `not_judged` for too few rows, and `when` its
+    journal was last written.
 
     Raises:
         RunError: there is no such folder.
@@ -42,14 +43,17 @@ def _specs(folder: Path, depth: int) -> Iterator[Path]:
 
 def _listed(run: Path, folder: Path) -> dict[str, Any]:
     stream = learner = ""
+    apart: list[str] = []
     try:
         content = read_spec(run)
         stream, learner = str(content["stream"]["name"]), str(content["learner"]["name"])
         if is_finished(run):
             summary = read_json(run / SUMMARY)
             rounds = summary["rounds"]
-            answer = (summary.get("verdict") or {}).get("answer", "")
-            state = ANSWERS.get(answer, "finished")
+            if verdict := summary.get("verdict"):
+                state, apart = ANSWERS[verdict["answer"]], not_judged(verdict)
+            else:
+                state = "finished"
         else:
             journal = run / ROUNDS
             lines = read_rounds(journal) if journal.exists() else []
@@ -64,5 +68,6 @@ def _listed(run: Path, folder: Path) -> dict[str, Any]:
         "learner": learner,
         "rounds": rounds,
         "verdict": state,
+        "not_judged": apart,
         "when": f"{when:%Y-%m-%d %H:%M}",
     }

@@ -24,6 +24,7 @@ from fairsaoml.streams.catalog import is_table, open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
 __all__ = [
+    "EVEN",
     "RunSpec",
     "Setup",
     "by_costs",
