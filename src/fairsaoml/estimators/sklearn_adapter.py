@@ -180,6 +180,11 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         decided = self.decision_function(X, sensitive_features=sensitive_features) > 0
         return self.classes_[decided.astype(int)]
 
+    def check_groups(self, X: Any, sensitive_features: Any) -> None:
+        """Raise ValueError where `partial_fit` would refuse these groups of rows."""
+        check_is_fitted(self)
+        self._groups.checked(self._checked_groups(X, sensitive_features))
+
     @property
     def notes_(self) -> tuple[str, ...]:
         """Warnings about the last round, in words."""

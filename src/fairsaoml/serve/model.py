@@ -187,9 +187,29 @@ class RunModel(LearnerAttributes):
         DataError
             Where a column is missing or cannot be read; nothing is learned then.
         """
-        table = rows_table(rows)
+        table = self._with_groups(rows_table(rows), sensitive_features)
         if y is not None:
             table = _with_column(table, self.label.column, y)
+        self.online.learn(self.task(table))
+        return self
+
+    def takes_label(self, label: Any) -> bool:
+        """Whether `partial_fit` knows a label."""
+        try:
+            return bool(self._label_codes(typed([label]))[0] >= 0)
+        except DataError:
+            return False
+
+    def check_groups(self, rows: Any, sensitive_features: Any) -> None:
+        """Raise DataError where `partial_fit` would refuse the groups of these rows."""
+        table = self._with_groups(rows_table(rows), sensitive_features)
+        need(self.sensitive_columns, table.column_names, "the rows")
+
+    def _label_codes(self, column: Any) -> np.ndarray:
+        return self.label.codes(column)
+
+    def _with_groups(self, table: Any, sensitive_features: Any) -> Any:
+        """Return a table with sensitive columns that were given apart."""
         if sensitive_features is not None:
             given = sensitive_columns(sensitive_features)
             columns = self.sensitive_columns
@@ -197,13 +217,12 @@ class RunModel(LearnerAttributes):
                 given = dict(zip(columns, given.values(), strict=True))  # given without names
             for name, values in given.items():
                 table = _with_column(table, name, values)
-        self.online.learn(self.task(table))
-        return self
+        return table
 
     def task(self, table: Any) -> Task:
         """Return labelled rows as a task; rows without a label are left out."""
         need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
-        y = self.label.codes(table[self.label.column])
+        y = self._label_codes(table[self.label.column])
         table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         if not len(y):
             raise DataError("expected rows with a label, got none; nothing was learned")
