@@ -22,6 +22,7 @@ from fairsaoml.runs.listing import list_runs
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows
 from fairsaoml.serve.predict import predict_rows
+from fairsaoml.streams.table.encoder import Encoder
 from test_predict import jobs
 
 ROWS = 60  # of a task
@@ -363,6 +364,54 @@ def test_a_model_trained_in_python_saves_to_a_folder_that_learns_and_predicts(tm
     assert write_report([tmp_path / "run"], tmp_path / "report.html").exists()
     undo(tmp_path / "run")
     assert load(tmp_path / "run").predict(new).tolist() == ours.predict(new).tolist()
+
+
+KINDS = {
+    "integers": ([0, 1], int),
+    "signs": ([-1, 1], int),
+    "booleans": ([False, True], bool),
+    "numbers": ([0.0, 1.0], float),
+    "words": (["no", "yes"], str),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_predicts_labels_of_the_type_that_was_learned(tmp_path, kind):
+    (no, yes), type_ = KINDS[kind]
+    rows = applicants(0, 180)
+    rows["hired"] = [yes if word == "yes" else no for word in rows["hired"]]
+    model = FairGLCClassifier(model="logistic", random_state=0)
+    model.fit(rows[["pay"]], rows["hired"], sensitive_features=rows[["sex"]])
+    model.save_run(tmp_path / "saved", label="hired")
+    stream = {"label": "hired", "sensitive": "sex", "rows": ROWS}
+    for ending in ("csv", "parquet"):
+        name = tmp_path / f"rows.{ending}"
+        getattr(rows, f"to_{ending}")(name, index=False)
+        spec = RunSpec(stream=str(name), stream_settings=stream, learner="aod", seeds=(0,))
+        run(spec, tmp_path / ending)
+    for folder in ("saved", "csv", "parquet"):
+        ours = load(tmp_path / folder)
+        found = {type(label) for label in ours.predict(rows).tolist()}
+        assert found == {int if (folder, kind) == ("csv", "numbers") else type_}  # 1.0 is 1 there
+        assert np.mean(ours.predict(rows) == rows["hired"]) > 0.7
+        assert ours.partial_fit(rows).n_rounds_ > 1
+        if kind in ("integers", "booleans"):  # what equals is the same label
+            for other in (int, bool, float):
+                labels = rows["hired"].astype(other)
+                ours.partial_fit(rows.drop(columns="hired"), labels)
+                assert ours.takes_label(other(yes))
+            with pytest.raises(DataError, match="got also '2'"):
+                ours.partial_fit(rows.drop(columns="hired"), [2] * len(rows))
+
+
+def test_a_folder_of_before_predicts_texts(tmp_path):
+    rows = applicants(0, 180)
+    model = FairGLCClassifier(model="logistic", random_state=0)
+    model.fit(rows[["pay"]], rows["hired"] == "yes", sensitive_features=rows[["sex"]])
+    model.save_run(tmp_path / "run", label="hired")
+    spec = read_spec(tmp_path / "run")
+    assert spec["stream"]["encoder"]["label"].pop("type") == "boolean"
+    assert Encoder.from_json(spec["stream"]["encoder"]).label.values == ("False", "True")
 
 
 def new_file(folder, rows):

@@ -7,8 +7,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import pyarrow as pa
-
 from fairsaoml.core.errors import ConfigError, RunError, warn
 from fairsaoml.core.settings import Settings, setting
 from fairsaoml.core.types import Schema
@@ -17,9 +15,9 @@ from fairsaoml.estimators.coding import Groups, Scaling
 from fairsaoml.serve.export import write_run
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.saving import Saveable, Saved, part, saved_learner
-from fairsaoml.streams.table.columns import canonical
+from fairsaoml.streams.table.columns import canonical, typed
 from fairsaoml.streams.table.encoder import Encoder, Numeric
-from fairsaoml.streams.table.roles import Label
+from fairsaoml.streams.table.roles import Label, type_of
 
 __all__ = ["Adapter", "SharedSettings"]
 
@@ -106,7 +104,13 @@ class Adapter(Parameters, Saveable):
         for name, needed in (("standardize", True), ("spare_features", 0)):
             if getattr(self, name, needed) != needed:
                 raise ConfigError(f"{name} must be {needed} to save a run; got another")
-        negative, positive = canonical(pa.array(list(classes))).to_pylist()
+        labels = typed(classes)
+        negative, positive = canonical(labels).to_pylist()
+        if None in (negative, positive) or negative.lower() == positive.lower():
+            raise ConfigError(
+                f"expected labels that a table tells apart, got {classes[0]!r} and {classes[1]!r}; "
+                "rename them before the model learns"
+            )
         center, scale, _ = self._scaling
         columns = tuple(
             Numeric(name=name, center=float(middle), scale=float(spread))
@@ -114,7 +118,9 @@ class Adapter(Parameters, Saveable):
         )
         encoder = Encoder(
             columns=columns,
-            label=Label(column=label, positive=positive, negative=negative),
+            label=Label(column=label, positive=positive, negative=negative).typed(
+                type_of(labels.type)
+            ),
             sensitive=self._groups.columns,
         )
         write_run(Path(path), online, encoder, task_rows=task_rows, force=force)

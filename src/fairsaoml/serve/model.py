@@ -13,6 +13,7 @@ from typing import Any, Self
 import jax
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.core.types import Task
@@ -30,7 +31,8 @@ from fairsaoml.streams.table.sensitive import sensitive_columns
 
 __all__ = ["RunModel"]
 
-PLAIN_LABEL = Label(column="label", positive="1", negative="0")  # of streams without a table
+# Of streams without a table.
+PLAIN_LABEL = Label(column="label", positive="1", negative="0", type="integer")
 
 
 class RunModel(LearnerAttributes):
@@ -46,7 +48,8 @@ class RunModel(LearnerAttributes):
     Attributes
     ----------
     classes_
-        The label's two values as text; the second one is the positive.
+        The label's two values; the second one is the positive. They are numbers or booleans where
+        the label's column was one of these, and texts otherwise: in runs of before always.
     notes_
         What was odd about the last rows, in words.
 
@@ -87,7 +90,7 @@ class RunModel(LearnerAttributes):
 
     @property
     def classes_(self) -> np.ndarray:
-        return np.array([self.label.negative, self.label.positive])
+        return np.array(self.label.values)
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
@@ -118,7 +121,7 @@ class RunModel(LearnerAttributes):
         )
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Return the label decided for each row, in the label's own words.
+        """Return the label decided for each row, one of `classes_`.
 
         Parameters
         ----------
@@ -206,6 +209,13 @@ class RunModel(LearnerAttributes):
         need(self.sensitive_columns, table.column_names, "the rows")
 
     def _label_codes(self, column: Any) -> np.ndarray:
+        """Return labels as codes; booleans are the numbers 0 and 1, and the reverse."""
+        kind, pair = column.type, {self.label.negative, self.label.positive}
+        if pa.types.is_boolean(kind) and pair == {"0", "1"}:
+            column = column.cast(pa.int8())
+        if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and pair == {"False", "True"}:
+            no = pc.if_else(pc.equal(column, 0), "False", column.cast(pa.string()))
+            column = pc.if_else(pc.equal(column, 1), "True", no)
         return self.label.codes(column)
 
     def _with_groups(self, table: Any, sensitive_features: Any) -> Any:
