@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from fairsaoml import FairGLCClassifier, learn, load, registered, undo, write_report
+from fairsaoml import FairGLCClassifier, learn, load, registered, regret, undo, write_report
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.estimators import river
 from fairsaoml.runs import runner
@@ -364,6 +364,61 @@ def test_a_model_trained_in_python_saves_to_a_folder_that_learns_and_predicts(tm
     assert write_report([tmp_path / "run"], tmp_path / "report.html").exists()
     undo(tmp_path / "run")
     assert load(tmp_path / "run").predict(new).tolist() == ours.predict(new).tolist()
+
+
+@pytest.fixture
+def from_python(tmp_path):
+    """A model from Python, of four tasks of 45 rows."""
+    rows = applicants(0, 180)
+    model = FairGLCClassifier(model="logistic", random_state=0, task_size=45)
+    model.fit(rows[["pay"]], rows["hired"], sensitive_features=rows[["sex"]])
+    model.save_run(tmp_path / "run", label="hired")
+    return model, tmp_path / "run"
+
+
+def test_a_model_from_python_says_what_it_has_not(from_python, command, tmp_path):
+    _, folder = from_python
+    with pytest.raises(RunError, match=r"expected at least one round in .*got none"):
+        regret(folder, comparator=False)
+    with pytest.raises(RunError, match=r"a model without a stream.*`fairsaoml learn"):
+        resume(folder)
+    [listed] = list_runs(folder)
+    assert (listed["rounds"], listed["verdict"]) == (0, "no rounds yet")
+    new = new_file(tmp_path, applicants(180, 40))
+    for known in (0, 40):
+        said = command("learn", folder, new, "--quiet")
+        assert f"40 rows: {known} were given before and skipped; 0 learned" in said.err
+        assert "40 wait for the next file (a task has 45)" in said.err
+    assert learn(folder, applicants(220, 5)).rounds == 1
+    with pytest.raises(RunError, match="whose rows are kept, got a model from Python"):
+        regret(folder)
+    assert regret(folder, comparator=False)["run"] == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"label": "pay"}, ConfigError, "label must be the name of a column of its own; got 'pay'"),
+        ({"label": "sex"}, ConfigError, "got 'sex', beside the columns pay, sex"),
+        ({"label": ""}, ConfigError, "got ''"),
+        ({"label": 3}, ConfigError, "got 3"),
+        ({"task_rows": 0}, ConfigError, "task_rows must be a whole number >= 1 .*; got 0"),
+        ({"task_rows": 1.5}, ConfigError, "got 1.5"),
+        ({}, RunError, "already holds a run; replace it with force=True"),
+    ],
+)
+def test_a_model_is_not_saved_as_what_cannot_go_on(from_python, settings, error, words):
+    model, folder = from_python
+    with pytest.raises(error, match=words):
+        model.save_run(folder if error is RunError else folder.with_name("other"), **settings)
+    assert not folder.with_name("other").exists()
+
+
+def test_a_loaded_model_still_knows_how_large_its_tasks_were(from_python, tmp_path):
+    model, folder = from_python
+    model.save(tmp_path / "model")
+    load(tmp_path / "model").save_run(folder, force=True)
+    assert read_spec(folder)["stream"]["cut"]["rows"] == 45
 
 
 KINDS = {

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from fairsaoml.core.errors import ConfigError, RunError, warn
-from fairsaoml.core.settings import Settings, setting
+from fairsaoml.core.settings import Settings, integer, setting
 from fairsaoml.core.types import Schema
-from fairsaoml.estimators.classes import ANYTHING, Parameters
+from fairsaoml.estimators.classes import ANYTHING, Parameters, plain
 from fairsaoml.estimators.coding import Groups, Scaling
+from fairsaoml.runs.folder import SPEC
 from fairsaoml.serve.export import write_run
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.saving import Saveable, Saved, part, saved_learner
@@ -48,6 +49,7 @@ class Adapter(Parameters, Saveable):
     _online: OnlineLearner | None = None
     _groups: Groups = Groups()
     _scaling: Scaling = Scaling.none(0)
+    _task_rows: int = 1000  # of the largest task learned last
 
     def _start(
         self, features: Sequence[str], table: Any, settings: dict[str, Any], seed: int
@@ -72,7 +74,7 @@ class Adapter(Parameters, Saveable):
         path: str | PathLike,
         *,
         label: str = "label",
-        task_rows: int = 1000,
+        task_rows: int | None = None,
         force: bool = False,
     ) -> None:
         """Write what was learned as a run's folder: for `fairsaoml predict`, `learn` and `serve`.
@@ -86,14 +88,15 @@ class Adapter(Parameters, Saveable):
         label
             The label's column in the tables that are to come.
         task_rows
-            Rows of a task, where `learn` cuts a table.
+            Rows of a task, where `learn` cuts a table; by default as many as it learned from.
         force
             Whether a run in the folder is replaced.
 
         Raises
         ------
         ConfigError
-            With `standardize=False`, as a run's columns are standardised; with spare features.
+            With `standardize=False`, as a run's columns are standardised; with spare features;
+            with a label that is another column's name, or labels that a table cannot tell apart.
         RunError
             Where nothing was learned yet, or the folder holds a run or other files. scikit-learn's
             classes raise NotFittedError for the former.
@@ -104,6 +107,19 @@ class Adapter(Parameters, Saveable):
         for name, needed in (("standardize", True), ("spare_features", 0)):
             if getattr(self, name, needed) != needed:
                 raise ConfigError(f"{name} must be {needed} to save a run; got another")
+        task_rows = self._task_rows if task_rows is None else task_rows
+        if not (rule := integer(1, 2**31)).holds(plain(task_rows)):
+            raise ConfigError(f"task_rows must be {rule.expected}; got {task_rows!r}")
+        taken = {*features, *(column.column for column in self._groups.columns)}
+        if not isinstance(label, str) or not label or label in taken:
+            raise ConfigError(
+                f"label must be the name of a column of its own; got {label!r}, beside the "
+                f"columns {', '.join(sorted(taken))}"
+            )
+        if not force and (Path(path) / SPEC).exists():
+            raise RunError(
+                f"{path} already holds a run; replace it with force=True, or give another folder"
+            )
         labels = typed(classes)
         negative, positive = canonical(labels).to_pylist()
         if None in (negative, positive) or negative.lower() == positive.lower():
@@ -123,7 +139,7 @@ class Adapter(Parameters, Saveable):
             ),
             sensitive=self._groups.columns,
         )
-        write_run(Path(path), online, encoder, task_rows=task_rows, force=force)
+        write_run(Path(path), online, encoder, task_rows=plain(task_rows), force=force)
 
     @abstractmethod
     def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
@@ -139,6 +155,7 @@ class Adapter(Parameters, Saveable):
                 "learner": self._learner,
                 "parameters": self._parameters(),
                 "groups": self._groups.to_json(),
+                "task_rows": self._task_rows,
                 **facts,
                 "online": online.manifest or None,
             },
@@ -161,6 +178,7 @@ class Adapter(Parameters, Saveable):
                 Saved(saved.round, part(saved.arrays, "online"), manifest["online"])
             )
         self._groups = Groups.from_json(manifest["groups"])
+        self._task_rows = manifest.get("task_rows", cls._task_rows)
         scaling = part(saved.arrays, "scaling")
         self._scaling = Scaling(*(scaling[f".{name}"] for name in Scaling._fields))
         self._restore_library(saved)

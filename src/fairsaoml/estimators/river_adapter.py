@@ -170,7 +170,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         y = np.array([label == classes[1] for rows in self._waiting for label in rows.y])
         x = self._scaling.apply(self._matrix(self._waiting))
         online.learn(Task(x=x, y=y, group=self._groups.codes(table, len(y))))
-        self._waiting = []
+        self._task_rows, self._waiting = len(y), []
 
     def _begin(self, classes: tuple, table: Any) -> OnlineLearner:
         """Fix what the first task decides: features, groups, the learner."""

@@ -230,6 +230,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         for rows in parts:
             x = self._scaling.apply(X[rows])
             self._learned.learn(Task(x=x, y=positive[rows], group=codes[rows]))
+        self._task_rows = max(map(len, parts))
         return self
 
     def _settings(self, tasks: int | None) -> dict[str, Any]:

@@ -44,13 +44,18 @@ def regret(
         and to the best of all, violations, and what is proven of both.
 
     Raises:
-        RunError: the folder holds no run, or later rows of it are not kept.
+        RunError: the folder holds no run, or no round of it, or later rows of it are not kept.
         DataError: the rows of the run are not what they were.
     """
     folder, adapted = Path(folder), adapted or adapting
     content = read_spec(folder)
     spec = RunSpec.from_json(content)
     lines = read_rounds(folder / ROUNDS)
+    if not lines:
+        raise RunError(
+            f"expected at least one round in {folder}, got none; let the run do a round first, or "
+            f"give a model from Python new rows with `fairsaoml learn {folder} FILE`"
+        )
     series = [figures.journal_series(lines, seed, adapted=adapted) for seed in spec.seeds]
     rounds = len(series[0].loss)
     lengths = figures.chosen_windows(windows, rounds)
@@ -58,6 +63,11 @@ def regret(
     if not comparator:
         return run | figures.violations(
             series, content["constraints"], seeds=spec.seeds, windows=lengths, adapted=adapted
+        )
+    if "before" in content:
+        raise RunError(
+            f"expected a run whose rows are kept, got a model from Python in {folder}; measure "
+            "violations alone: --no-comparator, comparator=False in Python"
         )
     use_cache()
     stream = reopened_stream(content["stream"], folder)
