@@ -394,6 +394,31 @@ def test_sensitive_features_find_their_way_through_cross_validation():
         assert set(pipeline[-1].groups_) == {"sex", "age"}
 
 
+def test_an_aware_classifier_is_scored_by_the_decisions_that_know_the_groups():
+    X, group = np.random.default_rng(1).normal(size=(400, 2)), np.arange(400) % 2
+    y = X[:, 0] + 2 * group > 1
+    model = sklearn.AdaptiveFairClassifier(aware=True, task_size=100, random_state=0)
+    model.fit(X, y, sensitive_features=group)
+    score = model.score(X, y, sensitive_features=group)
+    assert score == np.mean(model.predict(X, sensitive_features=group) == y)
+    with pytest.warns(UserWarning, match="as if nobody knew their group"):
+        assert score != model.score(X, y)
+    assert model.score(X, y, y, sensitive_features=group) == np.mean(
+        model.predict(X, sensitive_features=group)[y]
+    )
+    cuts = list(TimeSeriesSplit(2).split(X))
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), clone(model))
+        found = cross_validate(
+            pipeline, X, y, params={"sensitive_features": group}, cv=cuts, return_estimator=True
+        )
+        expected = [
+            fitted.score(X[test], y[test], sensitive_features=group[test])
+            for fitted, (_, test) in zip(found["estimator"], cuts, strict=True)
+        ]
+    assert found["test_score"].tolist() == expected
+
+
 def test_without_routing_the_step_is_named_as_ever():
     pipeline = make_pipeline(StandardScaler(), quick())
     pipeline.fit(X, Y, fairglcclassifier__sensitive_features=SEX)

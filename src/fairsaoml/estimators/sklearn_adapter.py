@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -64,9 +65,12 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         The features of the first call; the names where it had some.
     """
 
-    # What `set_fit_request(sensitive_features=True)` would say.
+    # What `set_fit_request(sensitive_features=True)` would say, and those of the other methods.
     __metadata_request__fit: ClassVar[dict] = {"sensitive_features": True}
     __metadata_request__partial_fit: ClassVar[dict] = {"sensitive_features": True}
+    __metadata_request__predict: ClassVar[dict] = {"sensitive_features": True}
+    __metadata_request__decision_function: ClassVar[dict] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict] = {"sensitive_features": True}
 
     _home = "sklearn"
     _how_to_give_groups = "pass sensitive_features=..."
@@ -134,6 +138,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
             Where rows, labels or groups cannot be learned from, or do not fit the first call's.
         """
         first = not hasattr(self, "classes_")
+        self._require_same_settings()
         X, y = self._checked_rows(X, y, reset=first)
         table = self._checked_groups(X, sensitive_features)
         if first:
@@ -179,6 +184,21 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         """
         decided = self.decision_function(X, sensitive_features=sensitive_features) > 0
         return self.classes_[decided.astype(int)]
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return the share of rows that are decided as their labels say.
+
+        Sensitive features are looked at as in `predict`; an `aware` learner warns without them.
+        """
+        if getattr(self, "aware", False) and sensitive_features is None:
+            warn(
+                "score was given no sensitive_features: rows are decided as if nobody knew their "
+                "group; in cross-validation and searches enable metadata routing"
+            )
+        decided = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, decided, sample_weight=sample_weight))
 
     def check_groups(self, X: Any, sensitive_features: Any) -> None:
         """Raise ValueError where `partial_fit` would refuse these groups of rows."""
