@@ -355,6 +355,18 @@ def test_a_decision_is_a_threshold_on_the_probability():
     assert (fitted().predict(X) == "yes").sum() > (model.predict(X) == "yes").sum() > 0
 
 
+def test_settings_do_not_change_after_the_first_round(tmp_path):
+    for model in (fitted(), quick().partial_fit(X, Y, sensitive_features=SEX)):
+        model.save(tmp_path / "model")
+        for same in (model, saving.load(tmp_path / "model")):
+            same.partial_fit(X, Y, sensitive_features=SEX)
+        model.set_params(tolerance=0.31, gap_score="logit")
+        with pytest.raises(ConfigError, match=r"got another .*tolerance.*; fit anew, or clone"):
+            model.partial_fit(X, Y, sensitive_features=SEX)
+        clone(model).partial_fit(X, Y, sensitive_features=SEX)
+        assert model.fit(X, Y, sensitive_features=SEX)._learned.config.tolerance == 0.31
+
+
 # In pipelines, searches and cross-validation
 
 

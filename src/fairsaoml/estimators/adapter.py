@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from fairsaoml.core.errors import ConfigError, RunError, warn
 from fairsaoml.core.settings import Settings, integer, setting
 from fairsaoml.core.types import Schema
-from fairsaoml.estimators.classes import ANYTHING, Parameters, plain
+from fairsaoml.estimators.classes import ANYTHING, RENAMED, Parameters, plain
 from fairsaoml.estimators.coding import Groups, Scaling
 from fairsaoml.runs.folder import SPEC
 from fairsaoml.serve.export import write_run
@@ -68,6 +68,23 @@ class Adapter(Parameters, Saveable):
         online = OnlineLearner(schema, self._learner, settings, seed=seed)
         self._online, self._groups = online, groups
         return online
+
+    def _require_same_settings(self) -> None:
+        """Raise ConfigError where the learner's settings are not those that it learns with."""
+        if self._online is None:
+            return
+        given, learns = self._config().to_dict(), self._online.config.to_dict()
+        # A horizon that is not given is known to `fit`.
+        same = {
+            name: learns[name] if name == "horizon" and v is None else v
+            for name, v in given.items()
+        }
+        changed = [RENAMED.get(name, name) for name in same if same[name] != learns[name]]
+        if changed:
+            raise ConfigError(
+                f"settings cannot change after the first round, got another {', '.join(changed)}; "
+                "fit anew, or clone the estimator"
+            )
 
     def save_run(
         self,

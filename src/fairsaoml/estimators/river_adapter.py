@@ -164,6 +164,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     def _learn(self) -> None:
         """Learn from the rows collected: one round."""
+        self._require_same_settings()
         table, classes = self._table(self._waiting), self._known_classes()
         online = self._online or self._begin(classes, table)
         self._add_features()
