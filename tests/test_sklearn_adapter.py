@@ -355,6 +355,11 @@ def test_a_decision_is_a_threshold_on_the_probability():
     assert (fitted().predict(X) == "yes").sum() > (model.predict(X) == "yes").sum() > 0
 
 
+def test_groups_in_columns_that_are_called_by_numbers_are_columns():
+    numbered = pd.DataFrame({0: SEX, 7: np.roll(SEX, 3)})
+    assert [*quick().fit(X, Y, sensitive_features=numbered).groups_] == ["0", "7"]
+
+
 def test_settings_do_not_change_after_the_first_round(tmp_path):
     for model in (fitted(), quick().partial_fit(X, Y, sensitive_features=SEX)):
         model.save(tmp_path / "model")

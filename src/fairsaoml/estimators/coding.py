@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError, warn
 from fairsaoml.streams.stream import LARGEST_VALUE
-from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, texts, typed
+from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, is_flat, texts, typed
 from fairsaoml.streams.table.encoder import CLIP
 from fairsaoml.streams.table.groups import Sensitive, fit_levels
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
@@ -149,7 +149,20 @@ def sensitive_table(sensitive_features: Any) -> Any:
     if sensitive_features is None:
         return None
     columns = sensitive_columns(sensitive_features)
-    return pa.table({name: _column(values) for name, values in columns.items()})
+    arrays = {name: _column(values) for name, values in columns.items()}
+    for name, column in arrays.items():
+        if not is_flat(column.type):
+            raise DataError(
+                f"expected one group per row in the sensitive feature {name!r}, got {column.type}; "
+                "give a list, a dataframe or a dictionary of columns"
+            )
+    if len({len(column) for column in arrays.values()}) > 1:
+        lengths = ", ".join(f"{len(column)} in {name!r}" for name, column in arrays.items())
+        raise DataError(
+            f"expected as many rows in every sensitive feature, got {lengths}; give one group per "
+            "row and column"
+        )
+    return pa.table(arrays)
 
 
 def _column(values: Any) -> Any:
