@@ -677,6 +677,11 @@ def test_rows_leave_the_journal_when_they_are_old_and_learned_by_a_saved_model(t
             assert len(model.taught) == 3 - rounds
 
 
+def test_a_folder_is_no_journal(tmp_path):
+    with pytest.raises(RunError, match="found a folder; name a file in it"):
+        Desk(task_rows=2, journal=tmp_path)
+
+
 def test_without_a_journal_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     desk = Desk(task_rows=1)

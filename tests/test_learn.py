@@ -414,6 +414,16 @@ def test_a_model_is_not_saved_as_what_cannot_go_on(from_python, settings, error,
     assert not folder.with_name("other").exists()
 
 
+@pytest.mark.parametrize("seeds", [3, (), "01"])
+def test_seeds_are_a_list(seeds):
+    with pytest.raises(ConfigError, match="seeds must be a list of numbers"):
+        RunSpec(stream="synthetic", seeds=seeds)
+
+
+def test_one_folder_is_reported_on_by_its_name_as_text(folder, tmp_path):
+    assert write_report(str(folder), tmp_path / "report.html").exists()
+
+
 def test_a_loaded_model_still_knows_how_large_its_tasks_were(from_python, tmp_path):
     model, folder = from_python
     model.save(tmp_path / "model")

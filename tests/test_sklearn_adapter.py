@@ -360,6 +360,26 @@ def test_groups_in_columns_that_are_called_by_numbers_are_columns():
     assert [*quick().fit(X, Y, sensitive_features=numbered).groups_] == ["0", "7"]
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "settings", "words"),
+    [
+        (pd.DataFrame({"pay": X[:, 0], "job": "cook"}), Y, {}, "in the columns job; encode words"),
+        (X, Y, {"classes": SEX}, r"classes are \['f', 'm'\] \(groups are given as"),
+        (
+            X,
+            np.where(Y == "yes", "2020-01", "2021-01").astype("M8[D]"),
+            {},
+            "labels that are words",
+        ),
+        (X, Y, {"sensitive_features": [{"sex": one} for one in SEX]}, "expected one group per row"),
+        (X, Y, {"sensitive_features": {"a": SEX, "b": SEX[:3]}}, "as many rows in every"),
+    ],
+)
+def test_what_a_new_user_gets_wrong_is_said_in_words(X, y, settings, words):
+    with pytest.raises(ValueError, match=words):
+        quick().partial_fit(X, y, **settings)
+
+
 def test_settings_do_not_change_after_the_first_round(tmp_path):
     for model in (fitted(), quick().partial_fit(X, Y, sensitive_features=SEX)):
         model.save(tmp_path / "model")

@@ -181,6 +181,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 "name both in `classes`, the positive one last."
             )
         names = {name for rows in self._waiting for name in rows.names}
+        if not names:
+            raise ValueError("expected rows with features, got none in the whole task; give some")
         width = len(names) + self._checked("spare_features")
         seed = self._checked("seed")
         seed = randbits(SEED_BITS) if seed is None else seed

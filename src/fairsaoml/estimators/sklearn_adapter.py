@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Self
 
+import narwhals as nw
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from fairsaoml.core.errors import warn
+from fairsaoml.core.errors import DataError, warn
 from fairsaoml.core.intervals import level_count
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
@@ -154,7 +155,10 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         if not ((y == known[0]) | (y == known[1])).all():
             _require_binary(y)
             unseen = np.setdiff1d(y, known).tolist()
-            raise ValueError(f"y contains previously unseen labels: {unseen}")
+            raise ValueError(
+                f"y contains previously unseen labels: {unseen}; the classes are {known.tolist()}"
+                + ("" if classes is None else " (groups are given as sensitive_features=...)")
+            )
         if first:
             self._begin(X, y, known, table, horizon=None)
         return self._learn(X, y, table, [np.arange(len(y))])
@@ -218,7 +222,15 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
     # From a user's rows to tasks
 
     def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        try:
+            return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        except ValueError as problem:
+            if "could not convert" not in str(problem):
+                raise
+            raise DataError(
+                f"{problem}{_words_in(X)}; encode words first (OneHotEncoder in a pipeline), or "
+                "use `fairsaoml run` and `fairsaoml.load`, which take such rows"
+            ) from None
 
     def _checked_groups(self, X: np.ndarray, sensitive_features: Any) -> Any:
         table = sensitive_table(sensitive_features)
@@ -333,4 +345,17 @@ def _two(classes: np.ndarray) -> np.ndarray:
         )
     if len(classes) > 2:
         raise ValueError(f"Only binary classification is supported. Got the classes {classes!r}.")
+    if classes.dtype.kind in "mM" or not all(
+        isinstance(label, str | int | float) for label in classes.tolist()
+    ):
+        raise DataError(f"expected labels that are words, numbers or booleans, got {classes!r}")
     return classes
+
+
+def _words_in(X: Any) -> str:
+    """Name a dataframe's columns that hold no numbers, for a message."""
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    if not isinstance(frame, nw.DataFrame):
+        return ""
+    words = [str(name) for name, kind in frame.schema.items() if not kind.is_numeric()]
+    return f", in the columns {', '.join(words[:5])}"
