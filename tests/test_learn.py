@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import warnings
 from dataclasses import replace
 
 import jax
@@ -467,6 +468,20 @@ def test_a_folder_predicts_labels_of_the_type_that_was_learned(tmp_path, kind):
                 assert ours.takes_label(other(yes))
             with pytest.raises(DataError, match="got also '2'"):
                 ours.partial_fit(rows.drop(columns="hired"), [2] * len(rows))
+
+
+def test_a_column_of_nothing_that_can_be_read_is_warned_of_once(from_python):
+    model, rows = load(from_python[1]), applicants(180, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(rows)
+        model.predict(rows.assign(pay=["?!", *rows["pay"][1:]]))  # some are to be expected
+    with pytest.warns(UserWarning, match="nothing in the column 'pay' is as the run knows it"):
+        model.predict(rows.assign(pay="much"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(rows.assign(pay="much"))
+    assert "such as 'much'" in model.notes_[0]
 
 
 def test_a_folder_of_before_predicts_texts(tmp_path):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.core.types import Task
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
@@ -86,6 +86,8 @@ class RunModel(LearnerAttributes):
             else self.encoder.sensitive
         )
         self.notes_: tuple[str, ...] = ()
+        self._unread: set[str] = set()  # columns of the last rows without one readable value
+        self._warned: set[str] = set()
         self._journal = Path(folder) / ROUNDS
 
     @property
@@ -135,7 +137,11 @@ class RunModel(LearnerAttributes):
         DataError
             Where a column is missing or cannot be read.
         """
-        return self.classes_[self.decide(rows).astype(int)]
+        decided = self.classes_[self.decide(rows).astype(int)]
+        for name in self._unread - self._warned:
+            warn(f"nothing in the column {name!r} is as the run knows it; see notes_")
+        self._warned |= self._unread
+        return decided
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """Return calibrated probabilities, (row, class). Takes and raises what `predict` does."""
@@ -156,6 +162,9 @@ class RunModel(LearnerAttributes):
         if self.encoder is not None:
             x, remarks = self.encoder.encode(table)
             self.notes_ = tuple(map(str, remarks))
+            # A single odd value is a person's; a whole column of them is the table's.
+            whole = [one.column for one in remarks if one.example and one.rows == len(x) > 1]
+            self._unread = set(whole)
         else:
             need(names, table.column_names, where)
             x = np.stack([_plain_numbers(table, name, where) for name in names], axis=1)
