@@ -677,6 +677,11 @@ def test_rows_leave_the_journal_when_they_are_old_and_learned_by_a_saved_model(t
             assert len(model.taught) == 3 - rounds
 
 
+def test_a_folder_is_no_journal(tmp_path):
+    with pytest.raises(RunError, match="found a folder; name a file in it"):
+        Desk(task_rows=2, journal=tmp_path)
+
+
 def test_without_a_journal_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     desk = Desk(task_rows=1)
@@ -684,6 +689,97 @@ def test_without_a_journal_nothing_is_written(tmp_path, monkeypatch):
     desk.label(1)
     desk.delayed.close()
     assert list(tmp_path.iterdir()) == []
+
+
+# Labels and groups that the model cannot learn from
+
+
+class Graded(Recorder):
+    """A recorder that knows its labels, as classifiers do, and refuses any other."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def partial_fit(self, X, y, sensitive_features=None):
+        if not set(y) <= {"no", "yes"}:
+            raise ValueError(f"unseen labels in {y}")
+        super().partial_fit(X, y, sensitive_features)
+
+
+class Trusting(Recorder):
+    """One that does not tell its labels, as if the journal were of an older version."""
+
+    def partial_fit(self, X, y, sensitive_features=None):
+        raise RuntimeError("killed before it learns")
+
+
+@pytest.mark.parametrize("wrong", ["Yes", 1, True, ""])
+def test_a_label_that_the_model_does_not_know_is_refused_and_nothing_is_taken(tmp_path, wrong):
+    journal = tmp_path / "events.sqlite"
+    with DelayedLabels(Graded(), task_rows=3, journal=journal) as delayed:
+        delayed.issue([[1.0], [2.0], [3.0]])
+        before = stored(journal)
+        with pytest.raises(DataError, match=f"among 'no', 'yes', got {wrong!r} for id 1;"):
+            delayed.label(1, wrong)
+        with pytest.raises(DataError, match="got 'nein' for id 2; correct them: nothing"):
+            delayed.label([1, 2], ["no", "nein"])
+        assert stored(journal) == before
+        delayed.label([1, 2, 3], ["yes", "no", "yes"])
+        assert delayed.model.taught == [([1.0, 2.0, 3.0], ["yes", "no", "yes"], None)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "rounds"), [(["Yes", "no", "yes"], [1, 2]), (["Yes"] * 3, [None, 1])]
+)
+def test_a_journal_with_a_wrong_label_is_gone_on_with_without_that_row(tmp_path, labels, rounds):
+    journal = tmp_path / "events.sqlite"
+    with DelayedLabels(Trusting(), task_rows=3, journal=journal) as delayed:
+        delayed.issue([[1.0], [2.0], [3.0]])
+        with pytest.raises(RuntimeError):
+            delayed.label([1, 2, 3], labels)
+
+    def opened(model, tasks):
+        with pytest.warns(UserWarning, match='rows of task 1 are left out.*"Yes" for id 1'):
+            return DelayedLabels(model, task_rows=3, journal=journal, on_close=tasks.append)
+
+    model, tasks, again = Graded(), [], []
+    with opened(model, tasks) as delayed:
+        delayed.issue([[4.0], [5.0], [6.0]])
+        delayed.label([4, 5, 6], ["no", "yes", "no"])
+        assert delayed.tally.rounds == model.n_rounds_ == max(filter(None, rounds))
+    assert tasks[0].y.tolist() == [label for label in labels if label != "Yes"]
+    assert [task.round for task in tasks] == rounds
+    taught = list(model.taught)
+    opened(model, again).close()  # learns nothing twice
+    assert model.taught == taught
+    assert list(map(content, again)) == list(map(content, tasks))
+
+
+def test_a_journal_of_other_labels_is_not_emptied_but_refused(tmp_path):
+    journal = tmp_path / "events.sqlite"
+    desk = Desk(task_rows=4, journal=journal)
+    desk.issue(6)
+    desk.label(1, 2, 3, 4, 5)
+    desk.delayed.close()
+    before = stored(journal)
+    model = Graded()
+    model.n_rounds_ = 0
+    with pytest.raises(RunError, match="model of the journal, whose labels are 0, 1, got one of"):
+        DelayedLabels(model, task_rows=4, journal=journal)
+    assert stored(journal) == before
+
+
+def test_groups_that_the_model_cannot_learn_from_are_refused_when_rows_are_issued(tmp_path):
+    random = np.random.default_rng(0)
+    X, sex = random.normal(size=(60, 2)), random.choice(["f", "m"], 60)
+    model = FairGLCClassifier(model="logistic").partial_fit(X, X[:, 0] > 0, sensitive_features=sex)
+    with DelayedLabels(model, task_rows=4, journal=tmp_path / "events.sqlite") as delayed:
+        for groups, words in ((None, "in every call"), ({"a": sex[:4], "b": sex[:4]}, "got a, b")):
+            with pytest.raises(DataError, match=words):
+                delayed.issue(X[:4], sensitive_features=groups)
+        assert delayed.tally.issued == 0
+        ids = delayed.issue(X[:4], sensitive_features=sex[:4]).ids
+        delayed.label(ids, X[:4, 0] > 0)
+    assert model.n_rounds_ == 2
 
 
 # Rows of any form

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import warnings
 from dataclasses import replace
 
 import jax
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from fairsaoml import FairGLCClassifier, learn, load, registered, undo, write_report
+from fairsaoml import FairGLCClassifier, learn, load, registered, regret, undo, write_report
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.estimators import river
 from fairsaoml.runs import runner
@@ -22,6 +23,7 @@ from fairsaoml.runs.listing import list_runs
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows
 from fairsaoml.serve.predict import predict_rows
+from fairsaoml.streams.table.encoder import Encoder
 from test_predict import jobs
 
 ROWS = 60  # of a task
@@ -363,6 +365,133 @@ def test_a_model_trained_in_python_saves_to_a_folder_that_learns_and_predicts(tm
     assert write_report([tmp_path / "run"], tmp_path / "report.html").exists()
     undo(tmp_path / "run")
     assert load(tmp_path / "run").predict(new).tolist() == ours.predict(new).tolist()
+
+
+@pytest.fixture
+def from_python(tmp_path):
+    """A model from Python, of four tasks of 45 rows."""
+    rows = applicants(0, 180)
+    model = FairGLCClassifier(model="logistic", random_state=0, task_size=45)
+    model.fit(rows[["pay"]], rows["hired"], sensitive_features=rows[["sex"]])
+    model.save_run(tmp_path / "run", label="hired")
+    return model, tmp_path / "run"
+
+
+def test_a_model_from_python_says_what_it_has_not(from_python, command, tmp_path):
+    _, folder = from_python
+    with pytest.raises(RunError, match=r"expected at least one round in .*got none"):
+        regret(folder, comparator=False)
+    with pytest.raises(RunError, match=r"a model without a stream.*`fairsaoml learn"):
+        resume(folder)
+    [listed] = list_runs(folder)
+    assert (listed["rounds"], listed["verdict"]) == (0, "no rounds yet")
+    new = new_file(tmp_path, applicants(180, 40))
+    for known in (0, 40):
+        said = command("learn", folder, new, "--quiet")
+        assert f"40 rows: {known} were given before and skipped; 0 learned" in said.err
+        assert "40 wait for the next file (a task has 45)" in said.err
+    assert learn(folder, applicants(220, 5)).rounds == 1
+    with pytest.raises(RunError, match="whose rows are kept, got a model from Python"):
+        regret(folder)
+    assert regret(folder, comparator=False)["run"] == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"label": "pay"}, ConfigError, "label must be the name of a column of its own; got 'pay'"),
+        ({"label": "sex"}, ConfigError, "got 'sex', beside the columns pay, sex"),
+        ({"label": ""}, ConfigError, "got ''"),
+        ({"label": 3}, ConfigError, "got 3"),
+        ({"task_rows": 0}, ConfigError, "task_rows must be a whole number >= 1 .*; got 0"),
+        ({"task_rows": 1.5}, ConfigError, "got 1.5"),
+        ({}, RunError, "already holds a run; replace it with force=True"),
+    ],
+)
+def test_a_model_is_not_saved_as_what_cannot_go_on(from_python, settings, error, words):
+    model, folder = from_python
+    with pytest.raises(error, match=words):
+        model.save_run(folder if error is RunError else folder.with_name("other"), **settings)
+    assert not folder.with_name("other").exists()
+
+
+@pytest.mark.parametrize("seeds", [3, (), "01"])
+def test_seeds_are_a_list(seeds):
+    with pytest.raises(ConfigError, match="seeds must be a list of numbers"):
+        RunSpec(stream="synthetic", seeds=seeds)
+
+
+def test_one_folder_is_reported_on_by_its_name_as_text(folder, tmp_path):
+    assert write_report(str(folder), tmp_path / "report.html").exists()
+
+
+def test_a_loaded_model_still_knows_how_large_its_tasks_were(from_python, tmp_path):
+    model, folder = from_python
+    model.save(tmp_path / "model")
+    load(tmp_path / "model").save_run(folder, force=True)
+    assert read_spec(folder)["stream"]["cut"]["rows"] == 45
+
+
+KINDS = {
+    "integers": ([0, 1], int),
+    "signs": ([-1, 1], int),
+    "booleans": ([False, True], bool),
+    "numbers": ([0.0, 1.0], float),
+    "words": (["no", "yes"], str),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_predicts_labels_of_the_type_that_was_learned(tmp_path, kind):
+    (no, yes), type_ = KINDS[kind]
+    rows = applicants(0, 180)
+    rows["hired"] = [yes if word == "yes" else no for word in rows["hired"]]
+    model = FairGLCClassifier(model="logistic", random_state=0)
+    model.fit(rows[["pay"]], rows["hired"], sensitive_features=rows[["sex"]])
+    model.save_run(tmp_path / "saved", label="hired")
+    stream = {"label": "hired", "sensitive": "sex", "rows": ROWS}
+    for ending in ("csv", "parquet"):
+        name = tmp_path / f"rows.{ending}"
+        getattr(rows, f"to_{ending}")(name, index=False)
+        spec = RunSpec(stream=str(name), stream_settings=stream, learner="aod", seeds=(0,))
+        run(spec, tmp_path / ending)
+    for folder in ("saved", "csv", "parquet"):
+        ours = load(tmp_path / folder)
+        found = {type(label) for label in ours.predict(rows).tolist()}
+        assert found == {int if (folder, kind) == ("csv", "numbers") else type_}  # 1.0 is 1 there
+        assert np.mean(ours.predict(rows) == rows["hired"]) > 0.7
+        assert ours.partial_fit(rows).n_rounds_ > 1
+        if kind in ("integers", "booleans"):  # what equals is the same label
+            for other in (int, bool, float):
+                labels = rows["hired"].astype(other)
+                ours.partial_fit(rows.drop(columns="hired"), labels)
+                assert ours.takes_label(other(yes))
+            with pytest.raises(DataError, match="got also '2'"):
+                ours.partial_fit(rows.drop(columns="hired"), [2] * len(rows))
+
+
+def test_a_column_of_nothing_that_can_be_read_is_warned_of_once(from_python):
+    model, rows = load(from_python[1]), applicants(180, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(rows)
+        model.predict(rows.assign(pay=["?!", *rows["pay"][1:]]))  # some are to be expected
+    with pytest.warns(UserWarning, match="nothing in the column 'pay' is as the run knows it"):
+        model.predict(rows.assign(pay="much"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(rows.assign(pay="much"))
+    assert "such as 'much'" in model.notes_[0]
+
+
+def test_a_folder_of_before_predicts_texts(tmp_path):
+    rows = applicants(0, 180)
+    model = FairGLCClassifier(model="logistic", random_state=0)
+    model.fit(rows[["pay"]], rows["hired"] == "yes", sensitive_features=rows[["sex"]])
+    model.save_run(tmp_path / "run", label="hired")
+    spec = read_spec(tmp_path / "run")
+    assert spec["stream"]["encoder"]["label"].pop("type") == "boolean"
+    assert Encoder.from_json(spec["stream"]["encoder"]).label.values == ("False", "True")
 
 
 def new_file(folder, rows):

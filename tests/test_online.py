@@ -14,7 +14,7 @@ import pytest
 
 import tiny
 from fairsaoml import open_stream
-from fairsaoml.core.errors import DataError, RunError
+from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.core.problem import make_problem
 from fairsaoml.estimators.sklearn import FairGLCClassifier
 from fairsaoml.evaluate.prequential import prequential
@@ -138,6 +138,42 @@ def test_rows_that_cannot_be_learned_from_are_refused_and_nothing_is_changed():
         model.learn(TASKS[1]._replace(y=TASKS[1].y + 1))
     assert same(memory(model), kept)
     assert model.round == 1
+
+
+X, GROUP = TASKS[0].x[:3], TASKS[0].group[:3]
+
+
+@pytest.mark.parametrize(
+    ("x", "group", "words"),
+    [
+        (np.c_[X, X], None, "rows of the 10 features of the schema, got shape"),
+        (X[:, :1], None, r"got shape \(3, 1\)"),
+        (X[0], None, "give a table"),
+        (np.where(np.arange(3)[:, None] == 1, np.nan, X), None, "in 1 rows, the first is row 1"),
+        (-np.inf * np.abs(X), None, "in 3 rows, the first is row 0"),
+        ([["a", "b"]], None, "expected rows of numbers .could not convert"),
+        (X, GROUP[:2], "expected 3 x 1 group codes"),
+        (X, GROUP[:, 0], "expected 3 x 1 group codes"),
+        (X, GROUP + 9, "the last is 'not known'"),
+        (X, GROUP - 2, "the last is 'not known'"),
+    ],
+)
+def test_rows_that_do_not_fit_the_schema_are_not_decided(x, group, words):
+    model = online("fair-glc").learn(TASKS[0])
+    for ask in (model.decide, model.explain):
+        with pytest.raises(DataError, match=words):
+            ask(x, group)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, "a", 1.5, None])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(ConfigError, match="seed must be a whole number from 0 to 4294967295; got"):
+        online(seed=seed)
+
+
+def test_what_is_no_task_is_not_learned():
+    with pytest.raises(DataError, match="expected a Task, got tuple; give Task"):
+        online().learn((TASKS[0].x, TASKS[0].y, TASKS[0].group))
 
 
 def test_what_a_round_lacks_is_said():

@@ -1,6 +1,8 @@
 """A package outside the tree brings a learner, a constraint, a model and a stream."""
 
 import json
+import re
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import tiny
 from fairsaoml import OnlineLearner, Schema, Task, load
 from fairsaoml.checks import check_learner
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.fairness import NOTIONS, Among
 from fairsaoml.core.models import MODELS
 from fairsaoml.core.types import Attribute
@@ -130,6 +133,29 @@ def test_its_learner_has_its_estimators(tmp_path, monkeypatch):
     monkeypatch.delitem(sklearn.__dict__, "SteadyClassifier")
     with pytest.raises(AttributeError, match="has no attribute 'SteddyClassifier'"):
         _ = sklearn.SteddyClassifier
+
+
+def installed(monkeypatch, registry, name, value):
+    """An entry point, as if a package without a name were installed."""
+    point = EntryPoint(name=name, value=value, group=registry.group)
+    monkeypatch.setitem(registry.__dict__, "_plugins", {name: point})
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_a_name_of_ours_is_not_another_packages(registry, monkeypatch):
+    name = next(iter(registry.builtin))
+    installed(monkeypatch, registry, name, "their_package:thing")
+    words = f"{name!r} is a {registry.kind} of fairsaoml, and of the package 'their_package:thing'"
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        registry.get(name)
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_an_object_of_another_kind_is_refused_in_words(registry, monkeypatch):
+    installed(monkeypatch, registry, "odd", "string:digits")
+    words = f"the {registry.kind} 'odd' of the package 'string:digits' must be a.*, got str at"
+    with pytest.raises(ConfigError, match=words):
+        registry.get("odd")
 
 
 @pytest.mark.usefixtures("plugin")

@@ -264,9 +264,9 @@ def test_a_label_so_rare_that_all_decisions_may_be_alike_is_said_unless_one_half
 
 @pytest.mark.filterwarnings("ignore:FairGLCClassifier learns without")
 def test_sensitive_features_are_given_always_or_never():
-    with pytest.raises(ValueError, match="expected some sensitive_features, as in the first call"):
+    with pytest.raises(ValueError, match="in every call, as in the first, got none"):
         fitted().partial_fit(X, Y)
-    with pytest.raises(ValueError, match="expected none sensitive_features"):
+    with pytest.raises(ValueError, match="expected no sensitive_features"):
         quick().fit(X, Y).partial_fit(X, Y, sensitive_features=SEX)
 
 
@@ -355,6 +355,43 @@ def test_a_decision_is_a_threshold_on_the_probability():
     assert (fitted().predict(X) == "yes").sum() > (model.predict(X) == "yes").sum() > 0
 
 
+def test_groups_in_columns_that_are_called_by_numbers_are_columns():
+    numbered = pd.DataFrame({0: SEX, 7: np.roll(SEX, 3)})
+    assert [*quick().fit(X, Y, sensitive_features=numbered).groups_] == ["0", "7"]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "settings", "words"),
+    [
+        (pd.DataFrame({"pay": X[:, 0], "job": "cook"}), Y, {}, "in the columns job; encode words"),
+        (X, Y, {"classes": SEX}, r"classes are \['f', 'm'\] \(groups are given as"),
+        (
+            X,
+            np.where(Y == "yes", "2020-01", "2021-01").astype("M8[D]"),
+            {},
+            "labels that are words",
+        ),
+        (X, Y, {"sensitive_features": [{"sex": one} for one in SEX]}, "expected one group per row"),
+        (X, Y, {"sensitive_features": {"a": SEX, "b": SEX[:3]}}, "as many rows in every"),
+    ],
+)
+def test_what_a_new_user_gets_wrong_is_said_in_words(X, y, settings, words):
+    with pytest.raises(ValueError, match=words):
+        quick().partial_fit(X, y, **settings)
+
+
+def test_settings_do_not_change_after_the_first_round(tmp_path):
+    for model in (fitted(), quick().partial_fit(X, Y, sensitive_features=SEX)):
+        model.save(tmp_path / "model")
+        for same in (model, saving.load(tmp_path / "model")):
+            same.partial_fit(X, Y, sensitive_features=SEX)
+        model.set_params(tolerance=0.31, gap_score="logit")
+        with pytest.raises(ConfigError, match=r"got another .*tolerance.*; fit anew, or clone"):
+            model.partial_fit(X, Y, sensitive_features=SEX)
+        clone(model).partial_fit(X, Y, sensitive_features=SEX)
+        assert model.fit(X, Y, sensitive_features=SEX)._learned.config.tolerance == 0.31
+
+
 # In pipelines, searches and cross-validation
 
 
@@ -392,6 +429,31 @@ def test_sensitive_features_find_their_way_through_cross_validation():
         )
     for pipeline in found["estimator"]:
         assert set(pipeline[-1].groups_) == {"sex", "age"}
+
+
+def test_an_aware_classifier_is_scored_by_the_decisions_that_know_the_groups():
+    X, group = np.random.default_rng(1).normal(size=(400, 2)), np.arange(400) % 2
+    y = X[:, 0] + 2 * group > 1
+    model = sklearn.AdaptiveFairClassifier(aware=True, task_size=100, random_state=0)
+    model.fit(X, y, sensitive_features=group)
+    score = model.score(X, y, sensitive_features=group)
+    assert score == np.mean(model.predict(X, sensitive_features=group) == y)
+    with pytest.warns(UserWarning, match="as if nobody knew their group"):
+        assert score != model.score(X, y)
+    assert model.score(X, y, y, sensitive_features=group) == np.mean(
+        model.predict(X, sensitive_features=group)[y]
+    )
+    cuts = list(TimeSeriesSplit(2).split(X))
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), clone(model))
+        found = cross_validate(
+            pipeline, X, y, params={"sensitive_features": group}, cv=cuts, return_estimator=True
+        )
+        expected = [
+            fitted.score(X[test], y[test], sensitive_features=group[test])
+            for fitted, (_, test) in zip(found["estimator"], cuts, strict=True)
+        ]
+    assert found["test_score"].tolist() == expected
 
 
 def test_without_routing_the_step_is_named_as_ever():

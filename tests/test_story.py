@@ -106,13 +106,13 @@ def test_a_first_table_a_report_new_rows_decisions_a_second_report_and_back(comm
     april = write(tmp_path / "april.csv", [*old[-REPEATED:], *new])
     said = command("learn", folder, april, "--id", "loan")
     assert said.code == 0, said.err
-    assert f"{REPEATED} were learned before and skipped; 300 learned now in 2" in said.err
+    assert f"{REPEATED} were given before and skipped; 300 learned now in 2" in said.err
     assert "30 wait for the next file" in said.err
     assert "round 6/6" in said.err
     require_every_row_once(folder, [*old, *new[:300]])
     assert (folder / "rounds.jsonl").read_bytes().startswith(first["rounds.jsonl"])
     after = (folder / "rounds.jsonl").read_bytes()
-    assert "330 were learned before" in command("learn", folder, write(april, new)).err
+    assert "330 were given before" in command("learn", folder, write(april, new)).err
     assert (folder / "rounds.jsonl").read_bytes() == after
 
     asked = [{**row, "default": ""} for row in loans(FIRST + NEW, 20)]
@@ -142,5 +142,5 @@ def test_a_first_table_a_report_new_rows_decisions_a_second_report_and_back(comm
     require_every_row_once(folder, old)
     # What was taken back is not known any more.
     said = command("learn", folder, write(april, new))
-    assert "0 were learned before and skipped; 300 learned now" in said.err
+    assert "0 were given before and skipped; 300 learned now" in said.err
     require_every_row_once(folder, [*old, *new[:300]])

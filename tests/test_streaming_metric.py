@@ -552,3 +552,11 @@ def test_the_example_runs_and_finds_the_drift(capsys):
     said = capsys.readouterr().out.splitlines()
     assert all("not sure" in line for line in said[:10])
     assert said[19].endswith("unfair")
+
+
+@pytest.mark.parametrize("groups", [[], {"sex": [], "age": []}])
+def test_of_an_empty_first_batch_nothing_is_known_by_group(groups):
+    metric = StreamingMetric("selection_rate")
+    metric.update([], [], sensitive_features=groups)
+    assert len(metric.by_group) == 0
+    assert np.isnan(metric.ratio())

@@ -29,7 +29,7 @@ def learn(
 ) -> None:
     """Continue a run with new rows: score them, then learn from them, round by round.
 
-    Rows that were learned before are skipped. Rows that do not fill a task wait for the next file.
+    Rows that were given before are skipped. Rows that do not fill a task wait for the next file.
     """
     if undo == (file is not None):
         raise ConfigError("expected a file of new rows, or --undo; give one of them")
@@ -53,9 +53,10 @@ def learn(
     assert file is not None
     with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
         done = runs.learn(folder, path, id=id, on_round=as_events(on_event))
+    needed = f" (a task has {done.task_rows})" if done.waiting and done.task_rows else ""
     typer.echo(
-        f"{done.rows} rows: {done.known} were learned before and skipped; {done.learned} learned "
-        f"now in {done.rounds} rounds; {done.waiting} wait for the next file",
+        f"{done.rows} rows: {done.known} were given before and skipped; {done.learned} learned "
+        f"now in {done.rounds} rounds; {done.waiting} wait for the next file{needed}",
         err=True,
     )
     if done.summary:  # a model from Python has none before its first round

@@ -82,6 +82,8 @@ NOTIONS: Registry[Notion] = Registry(
         "eop": Among({"tpr": 1}),
         "eo": Among({"tpr": 1, "fpr": 0}),
     },
+    fits=callable,
+    expected="a function of the schema",
 )
 
 

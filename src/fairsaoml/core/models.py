@@ -102,4 +102,6 @@ MODELS: Registry[Callable[[int, tuple[int, ...]], Model]] = Registry(
     "model",
     "fairsaoml.models",
     {"mlp": mlp, "logistic": lambda features, hidden: logistic(features)},
+    fits=callable,
+    expected="a function of the number of features and the hidden layers",
 )

@@ -9,10 +9,10 @@ Its code is imported when the name is asked for, not before: a package that cann
 no matter to those who do not use it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fairsaoml.core.errors import ConfigError, closest
 
@@ -24,7 +24,8 @@ Item = TypeVar("Item")
 class Registry(Generic[Item]):
     """Items by name: `builtin`, then the entry points of `group`.
 
-    `kind` is what an item is called in errors. An entry point may replace a built-in item.
+    `kind` is what an item is called in errors; `fits` whether an object is one, and `expected` what
+    it is then. A name is one item's: an entry point named like a built-in item is refused.
 
     >>> colours = Registry("colour", "fairsaoml.colours", {"red": 1})
     >>> colours.names(), colours.get("red")
@@ -34,8 +35,16 @@ class Registry(Generic[Item]):
     fairsaoml.core.errors.ConfigError: unknown colour 'rad'; did you mean 'red'?
     """
 
-    def __init__(self, kind: str, group: str, builtin: Mapping[str, Item]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        builtin: Mapping[str, Item],
+        fits: Callable[[Any], bool] = lambda item: True,
+        expected: str = "an object",
+    ) -> None:
         self.kind, self.group, self.builtin = kind, group, builtin
+        self._fits, self._expected = fits, expected
         self._loaded: dict[str, Item] = {}
 
     def names(self) -> list[str]:
@@ -45,8 +54,15 @@ class Registry(Generic[Item]):
     def get(self, name: str) -> Item:
         """The item of a name.
 
-        Raises ConfigError if there is none, or if the package that brings it cannot be imported.
+        Raises ConfigError if there is none, if there are two, or if the package that brings it
+        cannot be imported or brings something else.
         """
+        if name in self._plugins and name in self.builtin:
+            raise ConfigError(
+                f"{name!r} is a {self.kind} of fairsaoml, and of the package "
+                f"{_package(self._plugins[name])!r} as well; uninstall that package, or give its "
+                "entry point another name"
+            )
         if name in self._plugins:
             if name not in self._loaded:
                 self._loaded[name] = self._load(self._plugins[name])
@@ -68,11 +84,21 @@ class Registry(Generic[Item]):
         return {point.name: point for point in entry_points(group=self.group)}
 
     def _load(self, point: EntryPoint) -> Item:
+        what = f"the {self.kind} {point.name!r} of the package {_package(point)!r}"
         try:
-            return point.load()
+            item = point.load()
         except Exception as error:  # another package's code: anything can go wrong in it
-            package = point.dist.name if point.dist else point.value
             raise ConfigError(
-                f"the {self.kind} {point.name!r} of the package {package!r} cannot be loaded "
-                f"({type(error).__name__}: {error}); repair that package or uninstall it"
+                f"{what} cannot be loaded ({type(error).__name__}: {error}); repair that package "
+                "or uninstall it"
             ) from error
+        if not self._fits(item):
+            raise ConfigError(
+                f"{what} must be {self._expected}, got {type(item).__name__} at {point.value}; "
+                "repair that package or uninstall it"
+            )
+        return item
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value

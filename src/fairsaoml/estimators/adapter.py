@@ -7,19 +7,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import pyarrow as pa
-
 from fairsaoml.core.errors import ConfigError, RunError, warn
-from fairsaoml.core.settings import Settings, setting
+from fairsaoml.core.settings import Settings, integer, setting
 from fairsaoml.core.types import Schema
-from fairsaoml.estimators.classes import ANYTHING, Parameters
+from fairsaoml.estimators.classes import ANYTHING, RENAMED, Parameters, plain
 from fairsaoml.estimators.coding import Groups, Scaling
+from fairsaoml.runs.folder import SPEC
 from fairsaoml.serve.export import write_run
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.saving import Saveable, Saved, part, saved_learner
-from fairsaoml.streams.table.columns import canonical
+from fairsaoml.streams.table.columns import canonical, typed
 from fairsaoml.streams.table.encoder import Encoder, Numeric
-from fairsaoml.streams.table.roles import Label
+from fairsaoml.streams.table.roles import Label, type_of
 
 __all__ = ["Adapter", "SharedSettings"]
 
@@ -50,6 +49,7 @@ class Adapter(Parameters, Saveable):
     _online: OnlineLearner | None = None
     _groups: Groups = Groups()
     _scaling: Scaling = Scaling.none(0)
+    _task_rows: int = 1000  # of the largest task learned last
 
     def _start(
         self, features: Sequence[str], table: Any, settings: dict[str, Any], seed: int
@@ -69,12 +69,29 @@ class Adapter(Parameters, Saveable):
         self._online, self._groups = online, groups
         return online
 
+    def _require_same_settings(self) -> None:
+        """Raise ConfigError where the learner's settings are not those that it learns with."""
+        if self._online is None:
+            return
+        given, learns = self._config().to_dict(), self._online.config.to_dict()
+        # A horizon that is not given is known to `fit`.
+        same = {
+            name: learns[name] if name == "horizon" and v is None else v
+            for name, v in given.items()
+        }
+        changed = [RENAMED.get(name, name) for name in same if same[name] != learns[name]]
+        if changed:
+            raise ConfigError(
+                f"settings cannot change after the first round, got another {', '.join(changed)}; "
+                "fit anew, or clone the estimator"
+            )
+
     def save_run(
         self,
         path: str | PathLike,
         *,
         label: str = "label",
-        task_rows: int = 1000,
+        task_rows: int | None = None,
         force: bool = False,
     ) -> None:
         """Write what was learned as a run's folder: for `fairsaoml predict`, `learn` and `serve`.
@@ -88,14 +105,15 @@ class Adapter(Parameters, Saveable):
         label
             The label's column in the tables that are to come.
         task_rows
-            Rows of a task, where `learn` cuts a table.
+            Rows of a task, where `learn` cuts a table; by default as many as it learned from.
         force
             Whether a run in the folder is replaced.
 
         Raises
         ------
         ConfigError
-            With `standardize=False`, as a run's columns are standardised; with spare features.
+            With `standardize=False`, as a run's columns are standardised; with spare features;
+            with a label that is another column's name, or labels that a table cannot tell apart.
         RunError
             Where nothing was learned yet, or the folder holds a run or other files. scikit-learn's
             classes raise NotFittedError for the former.
@@ -106,7 +124,26 @@ class Adapter(Parameters, Saveable):
         for name, needed in (("standardize", True), ("spare_features", 0)):
             if getattr(self, name, needed) != needed:
                 raise ConfigError(f"{name} must be {needed} to save a run; got another")
-        negative, positive = canonical(pa.array(list(classes))).to_pylist()
+        task_rows = self._task_rows if task_rows is None else task_rows
+        if not (rule := integer(1, 2**31)).holds(plain(task_rows)):
+            raise ConfigError(f"task_rows must be {rule.expected}; got {task_rows!r}")
+        taken = {*features, *(column.column for column in self._groups.columns)}
+        if not isinstance(label, str) or not label or label in taken:
+            raise ConfigError(
+                f"label must be the name of a column of its own; got {label!r}, beside the "
+                f"columns {', '.join(sorted(taken))}"
+            )
+        if not force and (Path(path) / SPEC).exists():
+            raise RunError(
+                f"{path} already holds a run; replace it with force=True, or give another folder"
+            )
+        labels = typed(classes)
+        negative, positive = canonical(labels).to_pylist()
+        if None in (negative, positive) or negative.lower() == positive.lower():
+            raise ConfigError(
+                f"expected labels that a table tells apart, got {classes[0]!r} and {classes[1]!r}; "
+                "rename them before the model learns"
+            )
         center, scale, _ = self._scaling
         columns = tuple(
             Numeric(name=name, center=float(middle), scale=float(spread))
@@ -114,10 +151,12 @@ class Adapter(Parameters, Saveable):
         )
         encoder = Encoder(
             columns=columns,
-            label=Label(column=label, positive=positive, negative=negative),
+            label=Label(column=label, positive=positive, negative=negative).typed(
+                type_of(labels.type)
+            ),
             sensitive=self._groups.columns,
         )
-        write_run(Path(path), online, encoder, task_rows=task_rows, force=force)
+        write_run(Path(path), online, encoder, task_rows=plain(task_rows), force=force)
 
     @abstractmethod
     def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
@@ -133,6 +172,7 @@ class Adapter(Parameters, Saveable):
                 "learner": self._learner,
                 "parameters": self._parameters(),
                 "groups": self._groups.to_json(),
+                "task_rows": self._task_rows,
                 **facts,
                 "online": online.manifest or None,
             },
@@ -155,6 +195,7 @@ class Adapter(Parameters, Saveable):
                 Saved(saved.round, part(saved.arrays, "online"), manifest["online"])
             )
         self._groups = Groups.from_json(manifest["groups"])
+        self._task_rows = manifest.get("task_rows", cls._task_rows)
         scaling = part(saved.arrays, "scaling")
         self._scaling = Scaling(*(scaling[f".{name}"] for name in Scaling._fields))
         self._restore_library(saved)

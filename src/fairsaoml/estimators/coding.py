@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError, warn
 from fairsaoml.streams.stream import LARGEST_VALUE
-from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, texts, typed
+from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, is_flat, texts, typed
 from fairsaoml.streams.table.encoder import CLIP
 from fairsaoml.streams.table.groups import Sensitive, fit_levels
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
@@ -84,15 +84,9 @@ class Groups(NamedTuple):
 
         Raises DataError where the columns are not those of the first call.
         """
-        if (table is None) != (not self.columns):
-            expected, got = ("none", "some") if table is not None else ("some", "none")
-            raise DataError(
-                f"expected {expected} sensitive_features, as in the first call, got {got}; "
-                "give None for the groups that are unknown"
-            )
-        if not self.columns:
+        table = self.checked(table)
+        if table is None:
             return np.zeros((rows, 0), np.int32)
-        table = self._ordered(table)
         grouped = [column.codes(table) for column in self.columns]
         for column, (_, _, unknown) in zip(self.columns, grouped, strict=True):
             if unknown:
@@ -103,8 +97,22 @@ class Groups(NamedTuple):
                 )
         return np.stack([one.codes for one in grouped], axis=1)
 
-    def _ordered(self, table: Any) -> Any:
-        """Return the columns of the first call: by name, or by place where they have no names."""
+    def checked(self, table: Any) -> Any:
+        """Return a table's columns in the order of the first call, None where it had none.
+
+        Raises DataError where the columns are not those of the first call.
+        """
+        if (table is None) != (not self.columns):
+            first = ", ".join(column.column for column in self.columns)
+            raise DataError(
+                f"expected sensitive_features ({first}) in every call, as in the first, got none; "
+                "give a column in which the groups that are unknown are None"
+                if first
+                else "expected no sensitive_features, as in the first call, got some; fit anew to "
+                "learn with groups"
+            )
+        if table is None:
+            return None
         names = [column.column for column in self.columns]
         if set(table.column_names) == set(names):
             return table.select(names)
@@ -141,7 +149,20 @@ def sensitive_table(sensitive_features: Any) -> Any:
     if sensitive_features is None:
         return None
     columns = sensitive_columns(sensitive_features)
-    return pa.table({name: _column(values) for name, values in columns.items()})
+    arrays = {name: _column(values) for name, values in columns.items()}
+    for name, column in arrays.items():
+        if not is_flat(column.type):
+            raise DataError(
+                f"expected one group per row in the sensitive feature {name!r}, got {column.type}; "
+                "give a list, a dataframe or a dictionary of columns"
+            )
+    if len({len(column) for column in arrays.values()}) > 1:
+        lengths = ", ".join(f"{len(column)} in {name!r}" for name, column in arrays.items())
+        raise DataError(
+            f"expected as many rows in every sensitive feature, got {lengths}; give one group per "
+            "row and column"
+        )
+    return pa.table(arrays)
 
 
 def _column(values: Any) -> Any:

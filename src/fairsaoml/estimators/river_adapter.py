@@ -164,13 +164,14 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     def _learn(self) -> None:
         """Learn from the rows collected: one round."""
+        self._require_same_settings()
         table, classes = self._table(self._waiting), self._known_classes()
         online = self._online or self._begin(classes, table)
         self._add_features()
         y = np.array([label == classes[1] for rows in self._waiting for label in rows.y])
         x = self._scaling.apply(self._matrix(self._waiting))
         online.learn(Task(x=x, y=y, group=self._groups.codes(table, len(y))))
-        self._waiting = []
+        self._task_rows, self._waiting = len(y), []
 
     def _begin(self, classes: tuple, table: Any) -> OnlineLearner:
         """Fix what the first task decides: features, groups, the learner."""
@@ -180,6 +181,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 "name both in `classes`, the positive one last."
             )
         names = {name for rows in self._waiting for name in rows.names}
+        if not names:
+            raise ValueError("expected rows with features, got none in the whole task; give some")
         width = len(names) + self._checked("spare_features")
         seed = self._checked("seed")
         seed = randbits(SEED_BITS) if seed is None else seed

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Self
 
+import narwhals as nw
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from fairsaoml.core.errors import warn
+from fairsaoml.core.errors import DataError, warn
 from fairsaoml.core.intervals import level_count
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
@@ -64,9 +66,12 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         The features of the first call; the names where it had some.
     """
 
-    # What `set_fit_request(sensitive_features=True)` would say.
+    # What `set_fit_request(sensitive_features=True)` would say, and those of the other methods.
     __metadata_request__fit: ClassVar[dict] = {"sensitive_features": True}
     __metadata_request__partial_fit: ClassVar[dict] = {"sensitive_features": True}
+    __metadata_request__predict: ClassVar[dict] = {"sensitive_features": True}
+    __metadata_request__decision_function: ClassVar[dict] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict] = {"sensitive_features": True}
 
     _home = "sklearn"
     _how_to_give_groups = "pass sensitive_features=..."
@@ -134,6 +139,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
             Where rows, labels or groups cannot be learned from, or do not fit the first call's.
         """
         first = not hasattr(self, "classes_")
+        self._require_same_settings()
         X, y = self._checked_rows(X, y, reset=first)
         table = self._checked_groups(X, sensitive_features)
         if first:
@@ -149,7 +155,10 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         if not ((y == known[0]) | (y == known[1])).all():
             _require_binary(y)
             unseen = np.setdiff1d(y, known).tolist()
-            raise ValueError(f"y contains previously unseen labels: {unseen}")
+            raise ValueError(
+                f"y contains previously unseen labels: {unseen}; the classes are {known.tolist()}"
+                + ("" if classes is None else " (groups are given as sensitive_features=...)")
+            )
         if first:
             self._begin(X, y, known, table, horizon=None)
         return self._learn(X, y, table, [np.arange(len(y))])
@@ -180,6 +189,26 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         decided = self.decision_function(X, sensitive_features=sensitive_features) > 0
         return self.classes_[decided.astype(int)]
 
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return the share of rows that are decided as their labels say.
+
+        Sensitive features are looked at as in `predict`; an `aware` learner warns without them.
+        """
+        if getattr(self, "aware", False) and sensitive_features is None:
+            warn(
+                "score was given no sensitive_features: rows are decided as if nobody knew their "
+                "group; in cross-validation and searches enable metadata routing"
+            )
+        decided = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, decided, sample_weight=sample_weight))
+
+    def check_groups(self, X: Any, sensitive_features: Any) -> None:
+        """Raise ValueError where `partial_fit` would refuse these groups of rows."""
+        check_is_fitted(self)
+        self._groups.checked(self._checked_groups(X, sensitive_features))
+
     @property
     def notes_(self) -> tuple[str, ...]:
         """Warnings about the last round, in words."""
@@ -193,7 +222,15 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
     # From a user's rows to tasks
 
     def _checked_rows(self, X: Any, y: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        try:
+            return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        except ValueError as problem:
+            if "could not convert" not in str(problem):
+                raise
+            raise DataError(
+                f"{problem}{_words_in(X)}; encode words first (OneHotEncoder in a pipeline), or "
+                "use `fairsaoml run` and `fairsaoml.load`, which take such rows"
+            ) from None
 
     def _checked_groups(self, X: np.ndarray, sensitive_features: Any) -> Any:
         table = sensitive_table(sensitive_features)
@@ -225,6 +262,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         for rows in parts:
             x = self._scaling.apply(X[rows])
             self._learned.learn(Task(x=x, y=positive[rows], group=codes[rows]))
+        self._task_rows = max(map(len, parts))
         return self
 
     def _settings(self, tasks: int | None) -> dict[str, Any]:
@@ -307,4 +345,17 @@ def _two(classes: np.ndarray) -> np.ndarray:
         )
     if len(classes) > 2:
         raise ValueError(f"Only binary classification is supported. Got the classes {classes!r}.")
+    if classes.dtype.kind in "mM" or not all(
+        isinstance(label, str | int | float) for label in classes.tolist()
+    ):
+        raise DataError(f"expected labels that are words, numbers or booleans, got {classes!r}")
     return classes
+
+
+def _words_in(X: Any) -> str:
+    """Name a dataframe's columns that hold no numbers, for a message."""
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    if not isinstance(frame, nw.DataFrame):
+        return ""
+    words = [str(name) for name, kind in frame.schema.items() if not kind.is_numeric()]
+    return f", in the columns {', '.join(words[:5])}"

@@ -313,6 +313,8 @@ class StreamingMetric:
 
     def _groups(self) -> list[Group]:
         """Every combination of the values seen in each column, in order."""
+        if not self._by_group:
+            return []
         return list(product(*map(_in_order, map(set, zip(*self._by_group, strict=True)))))
 
     def _values(self, name: str) -> list[float]:

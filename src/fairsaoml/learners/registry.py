@@ -135,7 +135,13 @@ BUILTIN: dict[str, Entry] = {
 # Learners of before, and the last revision of the repository that has each.
 RETIRED = {"fairsaoml-live": "38e6b18", "fairsaoml-newton": "38e6b18"}
 
-LEARNERS: Registry[Entry] = Registry("learner", "fairsaoml.learners", BUILTIN)
+LEARNERS: Registry[Entry] = Registry(
+    "learner",
+    "fairsaoml.learners",
+    BUILTIN,
+    fits=lambda item: isinstance(item, Entry),
+    expected="an Entry (fairsaoml.learners.registry)",
+)
 
 
 def registered() -> dict[str, Entry]:

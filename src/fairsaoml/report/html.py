@@ -169,11 +169,11 @@ def _words(value: Any) -> str:
     return "none" if value is None else json.dumps(value)
 
 
-def write_report(folders: Sequence[Path], out: Path) -> Path:
+def write_report(folders: Path | str | Sequence[Path], out: Path | str) -> Path:
     """Write the report of some runs as one self-contained HTML file.
 
     Args:
-        folders: of runs, one or several to overlay.
+        folders: a run's, or several to overlay.
         out: the HTML file.
 
     Returns:

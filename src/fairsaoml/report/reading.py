@@ -142,12 +142,14 @@ class Run:
         return {block.domain: block.best for block in self.blocks if block.domain and block.best}
 
 
-def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Return the runs in some folders, each named by what makes it different from the others.
+def read_runs(folders: Path | str | Sequence[Path]) -> list[Run]:
+    """Return the runs in one folder or several, each named by what makes it different from others.
 
     Raises:
         RunError: no folder, or one that holds no run.
     """
+    if isinstance(folders, str | Path):
+        folders = [Path(folders)]
     if not folders:
         raise RunError("expected at least one run's folder, got none; name one, as runs/NAME")
     runs = [read_run(Path(folder)) for folder in folders]

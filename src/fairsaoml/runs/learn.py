@@ -61,11 +61,12 @@ class Learned(NamedTuple):
     """What a call has done."""
 
     rows: int  # given
-    known: int  # of them learned before, and skipped
+    known: int  # of them given before, and skipped: they were learned, or wait
     learned: int  # in full tasks, those that had been waiting included
     rounds: int
     waiting: int  # for the next call
     summary: dict[str, Any]  # of the whole run
+    task_rows: int | None = None  # that fill a task; None where time does
 
 
 class Undone(NamedTuple):
@@ -132,7 +133,7 @@ def learn(
         summary = read_json(folder / SUMMARY) if is_finished(folder) else {}
         if not rows.num_rows:
             waiting = record["calls"][-1]["waiting"] if record["calls"] else 0
-            return Learned(known, known, 0, 0, waiting, summary)
+            return Learned(known, known, 0, 0, waiting, summary, saved["cut"]["rows"])
         if (waiting_rows := kept_table(folder, "waiting", number - 1)).exists():
             rows = join([read_parquet(waiting_rows), rows])
         tasks, rest = whole_tasks(rows, saved["cut"])
@@ -172,7 +173,15 @@ def learn(
             write_record(folder, record)  # from here on the rows are this run's
         summary = _finish_learning(folder, content, record, on_round)
         learned = rows.num_rows - rest.num_rows
-        return Learned(fingerprint["rows"], known, learned, len(tasks), rest.num_rows, summary)
+        return Learned(
+            rows=fingerprint["rows"],
+            known=known,
+            learned=learned,
+            rounds=len(tasks),
+            waiting=rest.num_rows,
+            summary=summary,
+            task_rows=saved["cut"]["rows"],
+        )
 
 
 def undo(folder: str | PathLike) -> dict[str, Any]:

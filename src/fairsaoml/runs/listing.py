@@ -57,7 +57,9 @@ def _listed(run: Path, folder: Path) -> dict[str, Any]:
         else:
             journal = run / ROUNDS
             lines = read_rounds(journal) if journal.exists() else []
-            rounds, state = len({line["round"] for line in lines}), "not finished"
+            rounds = len({line["round"] for line in lines})
+            waits = "before" in content and not lines  # a model from Python, for `learn`
+            state = "no rounds yet" if waits else "not finished"
     except (RunError, KeyError, TypeError):
         rounds, state = 0, "damaged"
     written = run / ROUNDS if (run / ROUNDS).exists() else run / SPEC

@@ -44,7 +44,7 @@ def regret(
         and to the best of all, violations, and what is proven of both.
 
     Raises:
-        RunError: the folder holds no run or no round, or rows of it are not kept.
+        RunError: the folder holds no run, or no round of it, or later rows of it are not kept.
         DataError: the rows of the run are not what they were.
     """
     folder, adapted = Path(folder), adapted or adapting
@@ -53,8 +53,8 @@ def regret(
     lines = read_rounds(folder / ROUNDS)
     if not lines:
         raise RunError(
-            f"expected a round in {folder}, got none; learn new rows there first "
-            "(`fairsaoml learn`)"
+            f"expected at least one round in {folder}, got none; let the run do a round first, or "
+            f"give a model from Python new rows with `fairsaoml learn {folder} FILE`"
         )
     series = [figures.journal_series(lines, seed, adapted=adapted) for seed in spec.seeds]
     rounds = len(series[0].loss)
@@ -66,8 +66,8 @@ def regret(
         )
     if "before" in content:
         raise RunError(
-            "expected the rows of all rounds, got a model that was trained in Python, whose rows "
-            "are not kept; measure violations alone (--no-comparator)"
+            f"expected a run whose rows are kept, got a model from Python in {folder}; measure "
+            "violations alone: --no-comparator, comparator=False in Python"
         )
     use_cache()
     stream = reopened_stream(content["stream"], folder)

@@ -122,6 +122,11 @@ def resume(folder: str | PathLike, *, on_round: OnRound | None = None) -> dict[s
         finish(folder, on_round)
         require_intact(folder / ROUNDS, folder / CHECKPOINT / CURRENT)
         return read_json(folder / SUMMARY)
+    if "before" in content:
+        raise RunError(
+            f"expected a run with rows to come, got a model without a stream in {folder}; give it "
+            f"new rows with `fairsaoml learn {folder} FILE`"
+        )
     name_other_versions(content)
     with locked(folder):
         run = OpenRun.of(folder, content, lambda saved: reopened_stream(saved, folder))

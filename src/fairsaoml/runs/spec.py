@@ -61,6 +61,12 @@ class RunSpec:
     learner_settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: Sequence[int] = (0, 1, 2, 3, 4)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.seeds, str) or not isinstance(self.seeds, Sequence) or not self.seeds:
+            raise ConfigError(
+                f"seeds must be a list of numbers, such as (0, 1); got {self.seeds!r}"
+            )
+
     @property
     def name(self) -> str:
         """The run's name where none is given."""

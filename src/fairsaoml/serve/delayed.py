@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
 from fairsaoml.serve.tasks import NewRow, Tally, TaskRules, Tasks
@@ -160,7 +160,8 @@ class DelayedLabels:
             The ids, and the predictions as the model gave them.
 
         Raises:
-            DataError: rows that differ from the first call's, or ids in use.
+            DataError: rows that differ from the first call's, groups that the model cannot learn
+                from, or ids in use.
         """
         now = self._catch_up()
         layout, x = to_rows(X)
@@ -171,7 +172,7 @@ class DelayedLabels:
         if first_layouts and layouts != first_layouts:
             raise DataError(
                 f"expected rows and sensitive features as in the first call, {first_layouts}, "
-                f"got {layouts}; pass them alike in every call"
+                f"got {layouts}; pass them alike in every call, or begin another journal"
             )
         first = self.tally.issued + 1
         names = _listed(range(first, first + len(x)) if ids is None else ids)
@@ -181,6 +182,7 @@ class DelayedLabels:
                 f"features for each, got {len(x)} rows, {len(names)} ids and sensitive features "
                 f"for {'none' if group_layout is None else len(groups)}; pass one of each per row"
             )
+        self._check_groups(X, sensitive_features)
         texts = [to_text(name) for name in names]
         open_rows = {id for id, (state,) in self._store.by_id("state", texts).items() if state < 2}
         known = [name for name, text in zip(names, texts, strict=True) if text in open_rows]
@@ -218,7 +220,8 @@ class DelayedLabels:
             y: a label for each.
 
         Raises:
-            DataError: labels that are missing, or ids that do not wait for one.
+            DataError: labels that are missing or none of the model's, or ids that do not wait for
+                one.
         """
         now = self._catch_up()
         single = isinstance(ids, int | str | np.integer)
@@ -227,6 +230,12 @@ class DelayedLabels:
             raise DataError(
                 f"expected a label for each of {len(names)} ids, got {_some(labels)}; leave out "
                 "the ids whose labels are not known yet"
+            )
+        if wrong := [pair for pair in zip(names, labels, strict=True) if not self._takes(pair[1])]:
+            raise DataError(
+                f"expected labels among {_some(self._known_labels() or [])}, got "
+                f"{', '.join(f'{label!r} for id {id!r}' for id, label in wrong[:5])}; correct "
+                "them: nothing of this call was taken"
             )
         known = self._store.by_id("number, state, task", [to_text(name) for name in names])
         taken: dict[int, str] = {}
@@ -320,6 +329,14 @@ class DelayedLabels:
                     "removed"
                 )
             self._learned, self._done = known, removed["task"]
+            labels = self._store.query("SELECT DISTINCT label FROM rows WHERE label IS NOT NULL")
+            found = [json.loads(label) for (label,) in labels]
+            if len(found) > 1 and not any(map(self._takes, found)):
+                raise RunError(
+                    f"expected the model of the journal, whose labels are {_some(found)}, got one "
+                    f"of the labels {_some(self._known_labels() or [])}; give the model that the "
+                    "journal was begun with"
+                )
         self._catch_up()
 
     def _layouts(self) -> list[Layout | None]:
@@ -336,7 +353,7 @@ class DelayedLabels:
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._done < self.tally.tasks:
-            task = self._closed(self._done + 1)
+            task = self._learnable(self._closed(self._done + 1))
             if self._on_close and task.number > self._scored:
                 self._on_close(task)
             self._scored = task.number
@@ -359,9 +376,50 @@ class DelayedLabels:
                     self._store.write("DELETE FROM rows WHERE taken_by = ?", [task.number])
                     self._store.write("DELETE FROM tasks WHERE number = ?", [task.number])
 
+    def _learnable(self, task: ClosedTask) -> ClosedTask:
+        """Return a task as the model can learn it; nothing is learned where no row is left."""
+        if task.round is None or task.round <= (self._learned or 0):
+            return task
+        if not task.ids:  # all labels were refused
+            self._tasks.unlearned(task.number)
+            return task._replace(round=None)
+        try:
+            self._check_groups(task.X, task.sensitive_features)
+        except DataError as problem:
+            raise RunError(
+                f"{problem}. All rows of {self._store.path} are so: begin another journal, or give "
+                "the model that it was begun with"
+            ) from None
+        return task
+
+    def _check_groups(self, X: Any, sensitive_features: Any) -> None:
+        """Raise DataError for groups that the model says it cannot learn from."""
+        check = getattr(_parts(self.model)[1], "check_groups", None)
+        if check is not None:
+            check(X, sensitive_features)
+
+    def _takes(self, label: Any) -> bool:
+        """Whether the model can learn from a label; yes where it does not tell its labels."""
+        model = _parts(self.model)[1]
+        if takes := getattr(model, "takes_label", None):
+            return takes(label)
+        known = self._known_labels()
+        return known is None or label in known
+
+    def _known_labels(self) -> list[Any] | None:
+        classes = getattr(_parts(self.model)[1], "classes_", None)
+        return None if classes is None else np.asarray(classes).tolist()
+
     def _closed(self, number: int) -> ClosedTask:
         """Return a closed task, its rows in the layout in which they were given."""
-        rows = self._tasks.taken(number)
+        taken = self._tasks.taken(number)
+        known = {label: self._takes(json.loads(label)) for label in {row.label for row in taken}}
+        rows = [row for row in taken if known[row.label]]
+        if odd := [f"{row.label} for id {row.id}" for row in taken if not known[row.label]]:
+            warn(
+                f"{len(odd)} rows of task {number} are left out, as their labels are none of the "
+                f"model's, {_some(self._known_labels() or [])}: {', '.join(odd[:5])}"
+            )
         [(round, late, unlabelled, why)] = self._store.query(
             "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?", [number]
         )

@@ -13,8 +13,9 @@ from typing import Any, Self
 import jax
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from fairsaoml.core.errors import ConfigError, DataError, RunError
+from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.core.types import Task
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
@@ -30,7 +31,8 @@ from fairsaoml.streams.table.sensitive import sensitive_columns
 
 __all__ = ["RunModel"]
 
-PLAIN_LABEL = Label(column="label", positive="1", negative="0")  # of streams without a table
+# Of streams without a table.
+PLAIN_LABEL = Label(column="label", positive="1", negative="0", type="integer")
 
 
 class RunModel(LearnerAttributes):
@@ -46,7 +48,8 @@ class RunModel(LearnerAttributes):
     Attributes
     ----------
     classes_
-        The label's two values as text; the second one is the positive.
+        The label's two values; the second one is the positive. They are numbers or booleans where
+        the label's column was one of these, and texts otherwise: in runs of before always.
     notes_
         What was odd about the last rows, in words.
 
@@ -83,11 +86,13 @@ class RunModel(LearnerAttributes):
             else self.encoder.sensitive
         )
         self.notes_: tuple[str, ...] = ()
+        self._unread: set[str] = set()  # columns of the last rows without one readable value
+        self._warned: set[str] = set()
         self._journal = Path(folder) / ROUNDS
 
     @property
     def classes_(self) -> np.ndarray:
-        return np.array([self.label.negative, self.label.positive])
+        return np.array(self.label.values)
 
     @property
     def sensitive_columns(self) -> tuple[str, ...]:
@@ -118,7 +123,7 @@ class RunModel(LearnerAttributes):
         )
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Return the label decided for each row, in the label's own words.
+        """Return the label decided for each row, one of `classes_`.
 
         Parameters
         ----------
@@ -132,7 +137,11 @@ class RunModel(LearnerAttributes):
         DataError
             Where a column is missing or cannot be read.
         """
-        return self.classes_[self.decide(rows).astype(int)]
+        decided = self.classes_[self.decide(rows).astype(int)]
+        for name in self._unread - self._warned:
+            warn(f"nothing in the column {name!r} is as the run knows it; see notes_")
+        self._warned |= self._unread
+        return decided
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """Return calibrated probabilities, (row, class). Takes and raises what `predict` does."""
@@ -153,6 +162,9 @@ class RunModel(LearnerAttributes):
         if self.encoder is not None:
             x, remarks = self.encoder.encode(table)
             self.notes_ = tuple(map(str, remarks))
+            # A single odd value is a person's; a whole column of them is the table's.
+            whole = [one.column for one in remarks if one.example and one.rows == len(x) > 1]
+            self._unread = set(whole)
         else:
             need(names, table.column_names, where)
             x = np.stack([_plain_numbers(table, name, where) for name in names], axis=1)
@@ -187,9 +199,36 @@ class RunModel(LearnerAttributes):
         DataError
             Where a column is missing or cannot be read; nothing is learned then.
         """
-        table = rows_table(rows)
+        table = self._with_groups(rows_table(rows), sensitive_features)
         if y is not None:
             table = _with_column(table, self.label.column, y)
+        self.online.learn(self.task(table))
+        return self
+
+    def takes_label(self, label: Any) -> bool:
+        """Whether `partial_fit` knows a label."""
+        try:
+            return bool(self._label_codes(typed([label]))[0] >= 0)
+        except DataError:
+            return False
+
+    def check_groups(self, rows: Any, sensitive_features: Any) -> None:
+        """Raise DataError where `partial_fit` would refuse the groups of these rows."""
+        table = self._with_groups(rows_table(rows), sensitive_features)
+        need(self.sensitive_columns, table.column_names, "the rows")
+
+    def _label_codes(self, column: Any) -> np.ndarray:
+        """Return labels as codes; booleans are the numbers 0 and 1, and the reverse."""
+        kind, pair = column.type, {self.label.negative, self.label.positive}
+        if pa.types.is_boolean(kind) and pair == {"0", "1"}:
+            column = column.cast(pa.int8())
+        if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and pair == {"False", "True"}:
+            no = pc.if_else(pc.equal(column, 0), "False", column.cast(pa.string()))
+            column = pc.if_else(pc.equal(column, 1), "True", no)
+        return self.label.codes(column)
+
+    def _with_groups(self, table: Any, sensitive_features: Any) -> Any:
+        """Return a table with sensitive columns that were given apart."""
         if sensitive_features is not None:
             given = sensitive_columns(sensitive_features)
             columns = self.sensitive_columns
@@ -197,13 +236,12 @@ class RunModel(LearnerAttributes):
                 given = dict(zip(columns, given.values(), strict=True))  # given without names
             for name, values in given.items():
                 table = _with_column(table, name, values)
-        self.online.learn(self.task(table))
-        return self
+        return table
 
     def task(self, table: Any) -> Task:
         """Return labelled rows as a task; rows without a label are left out."""
         need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
-        y = self.label.codes(table[self.label.column])
+        y = self._label_codes(table[self.label.column])
         table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         if not len(y):
             raise DataError("expected rows with a label, got none; nothing was learned")

@@ -16,7 +16,7 @@ import numpy as np
 
 from fairsaoml.core import threefry
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.errors import warn
+from fairsaoml.core.errors import ConfigError, DataError, warn
 from fairsaoml.core.keys import init_key, round_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import (
@@ -43,6 +43,7 @@ from fairsaoml.streams.stream import checked
 
 __all__ = ["MANY_ROWS", "LearnerAttributes", "OnlineLearner", "one_at_a_time"]
 
+SEEDS = 2**32
 PROGRAMS_KEPT = 64  # compiled learners: a search over more settings compiles some of them again
 ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the same program
 FEW_ROWS, MANY_ROWS = 64, 512  # decided by one call of a service
@@ -125,7 +126,9 @@ class OnlineLearner(Saveable):
         *,
         seed: int = 0,
     ) -> None:
-        self.schema, self.learner, self.seed = schema, learner, seed
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < SEEDS:
+            raise ConfigError(f"seed must be a whole number from 0 to {SEEDS - 1}; got {seed!r}")
+        self.schema, self.learner, self.seed = schema, learner, int(seed)
         self.config = registry.configure(learner, settings)
         self.round = 0
         self.info: RoundInfo | None = None  # diagnostics of the last round
@@ -188,6 +191,10 @@ class OnlineLearner(Saveable):
             Where the rows do not fit the schema; nothing is learned then.
         """
         require_unforked()
+        if not isinstance(task, Task):
+            raise DataError(
+                f"expected a Task, got {type(task).__name__}; give Task(x=x, y=y, group=group)"
+            )
         round = self.round + 1
         task = checked(task, self.schema, round)
         for words in task.warnings:
@@ -230,6 +237,11 @@ class OnlineLearner(Saveable):
         Returns
         -------
         One boolean for each row.
+
+        Raises
+        ------
+        DataError
+            Where rows or groups do not fit the schema, or hold NaN or infinity.
         """
         return self.margins(x, group) > 0
 
@@ -274,11 +286,7 @@ class OnlineLearner(Saveable):
 
         Two sizes of an explaining program are all that a service needs: a few rows, and many.
         """
-        x = np.asarray(x, np.float32)
-        if group is None:  # nobody knows
-            codes = [len(levels) for _, levels in self.schema.attributes]
-            group = np.broadcast_to(np.array(codes, np.int32), (len(x), len(codes)))
-        group = np.asarray(group, np.int32)
+        x, group = self._checked(x, group)
         most, parts = MANY_ROWS if explain else ROWS_AT_ONCE, []
         for first in range(0, max(len(x), 1), most):
             rows = slice(first, first + most)
@@ -294,6 +302,42 @@ class OnlineLearner(Saveable):
             np.concatenate(same) if same[0].ndim else same[0] for same in zip(*parts, strict=True)
         ]
         return [one.astype(np.float64) for one in joined]
+
+    def _checked(self, x: Any, group: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and their groups as they are decided; DataError where they do not fit."""
+        try:
+            x = np.asarray(x, np.float32)
+        except (TypeError, ValueError) as problem:
+            raise DataError(f"expected rows of numbers ({problem}); encode words first") from None
+        width, unknown = len(self.schema.features), self._unknown
+        if x.ndim != 2 or x.shape[1] != width:
+            raise DataError(
+                f"expected rows of the {width} features of the schema, got shape {x.shape}; give a "
+                "table, (row, feature)"
+            )
+        # A NaN is the smallest and the largest of all.
+        if x.size and not (x.min() > -np.inf and x.max() < np.inf):
+            broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+            raise DataError(
+                f"expected finite numbers, got NaN or infinity in {len(broken)} rows, the first is "
+                f"row {broken[0]}; fill them in or leave the rows out"
+            )
+        if group is None:  # nobody knows
+            return x, np.broadcast_to(unknown, (len(x), len(unknown)))
+        group = np.asarray(group)
+        if group.shape != (len(x), len(unknown)) or not ((group >= 0) & (group <= unknown)).all():
+            names = ", ".join(f"{name} 0 to {len(ls)}" for name, ls in self.schema.attributes)
+            raise DataError(
+                f"expected {len(x)} x {len(unknown)} group codes ({names}; the last is 'not "
+                f"known'), got shape {group.shape} with values {np.unique(group)[:5]}; give one of "
+                "each per row"
+            )
+        return x, group.astype(np.int32)
+
+    @cached_property
+    def _unknown(self) -> np.ndarray:
+        """The codes of a row whose groups nobody knows."""
+        return np.array([len(levels) for _, levels in self.schema.attributes], np.int32)
 
     @cached_property
     def _programs(self) -> Programs:

@@ -92,7 +92,8 @@ def decision_table(predicted: Prediction, keep: Sequence[str] = ()) -> Any:
     columns: dict[str, Any] = {"row": np.arange(rows)}
     columns |= {name: predicted.table[name] for name in keep}
     columns["score"] = np.round(predicted.scores, DIGITS)
-    decided = model.classes_.astype(object)[predicted.decisions.astype(int)]
+    words = np.array([model.label.negative, model.label.positive], object)
+    decided = words[predicted.decisions.astype(int)]
     columns["prediction"] = pa.array(decided, pa.string())
     why = predicted.explanation
     if why is not None:

@@ -49,6 +49,8 @@ class Store:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         if path is not None:
+            if path.is_dir():
+                raise RunError(f"expected a file at {path}, found a folder; name a file in it")
             path.parent.mkdir(parents=True, exist_ok=True)
             _require_store(path)
         self._connection = _connect(path)

@@ -244,6 +244,13 @@ class Tasks:
             while self.oldest or self.store.counts["held"] > self.store.counts["waiting"]:
                 self.close("asked", now)
 
+    def unlearned(self, task: int) -> None:
+        """Count a closed task as one without labels, as none of its rows can be learned from."""
+        with self.store.writing():
+            self.store.write("UPDATE tasks SET round = NULL WHERE number = ?", [task])
+            self.store.write("UPDATE tasks SET round = round - 1 WHERE number > ?", [task])
+            self.store.counts.update(rounds=-1)
+
     def taken(self, task: int) -> list[TakenRow]:
         """Return the rows that a task has closed with, in the order of issue."""
         return [TakenRow(*row) for row in self.store.query(TAKEN_ROWS, [task])]

@@ -45,7 +45,13 @@ CATALOG = {
     name: StreamEntry(**entry)
     for name, entry in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
 }
-STREAMS = Registry("stream", "fairsaoml.streams", CATALOG)
+STREAMS = Registry(
+    "stream",
+    "fairsaoml.streams",
+    CATALOG,
+    fits=lambda item: isinstance(item, StreamEntry),
+    expected="a StreamEntry (fairsaoml.streams.catalog)",
+)
 
 
 def is_table(name: str) -> bool:

@@ -42,6 +42,11 @@ class Source:
     path: Path | None = None
     notes: list[str] = field(default_factory=list)  # a pass may add what it met on its way
 
+    @property
+    def is_text(self) -> bool:
+        """Whether every column comes as text, whatever it holds."""
+        return self.path is not None and self.path.name.lower().endswith(TEXT_ENDINGS)
+
     def holding(self, table: Any) -> "Source":
         """This source with its rows held in memory."""
         return replace(self, batches=partial(_slices, table))

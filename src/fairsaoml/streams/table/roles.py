@@ -4,21 +4,23 @@ import re
 import shlex
 import tomllib
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.table.columns import canonical, factor, positions, some
 from fairsaoml.streams.table.groups import columns_of, in_order_of_size, listed
 from fairsaoml.streams.table.reading import need
 
-__all__ = ["Label", "Roles", "column_name", "fit_label", "names_of"]
+__all__ = ["Label", "Roles", "column_name", "fit_label", "names_of", "type_of"]
 
 # Where the first task has one value only: the other one.
 OPPOSITES = {
@@ -29,6 +31,13 @@ OPPOSITES = {
     "y": "n",
     "+": "-",
     "positive": "negative",
+}
+# How a value is read from its text, by what the column held.
+TYPES: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "integer": int,
+    "number": float,
+    "boolean": lambda text: ("false", "true").index(text.lower()) == 1,
 }
 
 
@@ -122,11 +131,35 @@ def column_name(name: Any) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """Two values, one of them positive."""
+    """Two values, one of them positive: as texts, and of which type they were."""
 
     column: str
     positive: str
     negative: str
+    type: str = "text"  # of TYPES
+
+    def typed(self, *types: str) -> "Label":
+        """The label with the first of these types that both values can be read as, if any.
+
+        >>> Label(column="y", positive="yes", negative="0").typed("integer", "boolean").type
+        'text'
+        """
+        for name in types:
+            with suppress(ValueError):
+                label = replace(self, type=name)
+                if len({*label.values}) == 2:
+                    return label
+        return self
+
+    @property
+    def values(self) -> tuple[Any, Any]:
+        """The negative and the positive value, of the column's own type.
+
+        >>> Label(column="y", positive="1", negative="0", type="integer").values
+        (0, 1)
+        """
+        read = TYPES[self.type]
+        return read(self.negative), read(self.positive)
 
     def codes(self, column: Any) -> np.ndarray:
         """1 positive, 0 negative, -1 missing; any third value is an error.
@@ -198,7 +231,14 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
         )
     other = one if chosen == other else other
     notes = () if wish else (f"label {name}: {chosen!r} counts as positive, {other!r} as negative",)
-    return Label(column=name, positive=chosen, negative=other), notes
+    label = Label(column=name, positive=chosen, negative=other)
+    return label.typed(type_of(column.type)), notes
+
+
+def type_of(kind: Any) -> str:
+    """What a label's column of this Arrow type holds: a word of TYPES."""
+    tests = {"boolean": types.is_boolean, "integer": types.is_integer, "number": types.is_floating}
+    return next((word for word, holds in tests.items() if holds(kind)), "text")
 
 
 def _rank(value: str, other: str) -> float:

@@ -31,7 +31,7 @@ def sensitive_columns(features: Any) -> dict[str, Any]:
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect()
         if isinstance(frame, nw.DataFrame):
-            return _by_name({name: frame[name] for name in frame.columns})
+            return _by_name({name: frame.get_column(name) for name in frame.columns})
         if isinstance(frame, nw.Series):
             return {UNNAMED.format(0) if frame.name in (None, "") else str(frame.name): frame}
     # As objects: values of several kinds would all become words.

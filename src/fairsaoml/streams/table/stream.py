@@ -19,6 +19,7 @@ tasks. It is held as a whole only when it must be sorted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -136,6 +137,8 @@ def stream_from_table(
         raise DataError("expected at least two rows, got none; give more rows to learn from")
     if encoder is None:
         fitted, notes = fit_first_task(first.table, roles, positive, time_format, known)
+        if opened.is_text and fitted.label is not None:  # numbers that a dataframe holds as such
+            fitted = replace(fitted, label=fitted.label.typed("integer", "boolean"))
     else:
         fitted = Encoder.from_json(encoder)
         notes = fitted.notes()
