@@ -328,7 +328,9 @@ def test_a_model_from_python_begins_with_the_round_that_its_folder_begins_with(t
     model = AdaptiveFairClassifier(task_size=100)
     model.fit(table[["a", "b"]][:200], table["y"][:200], sensitive_features=table["sex"][:200])
     model.save_run(tmp_path / "run", label="y", task_rows=100)
-    assert "got none; learn new rows there first" in command("regret", tmp_path / "run").err
+    refused = command("regret", tmp_path / "run").err
+    assert "got none" in refused
+    assert f"`fairsaoml learn {tmp_path / 'run'} FILE`" in refused
     learn(tmp_path / "run", table[200:])
     asked = ("regret", tmp_path / "run", "--windows", "1,2", "--no-comparator")
     said = command(*asked, "--json")
@@ -338,7 +340,7 @@ def test_a_model_from_python_begins_with_the_round_that_its_folder_begins_with(t
     for figure in measured["windows"][1]["violation"].values():
         assert figure["rounds"] == [first, last] == [3, 4]
     assert "rounds of the largest" in " ".join(command(*asked).out.split())
-    assert "trained in Python" in command("regret", tmp_path / "run").err
+    assert "got a model from Python" in command("regret", tmp_path / "run").err
 
 
 def test_an_empty_task_is_charged_nothing():
