@@ -15,13 +15,14 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measure import Measured, at_most, taking_turns
 from benchmarks.rows import made_rows
 from benchmarks.workload import SIZES, Size
-from fairsaoml.core import heads, row_sample, rule_solver
+from fairsaoml.core import heads, roster, row_sample, rule_solver
 from fairsaoml.learners import registry
 from fairsaoml.serve.online import OnlineLearner
 
 __all__ = ["measure"]
 
-HEADS, RATES = 3, 4  # the label's and two of the group's; equalized odds of two groups
+KINDS = (0, 1, 2)  # of the label's head and two of the group's
+RATES = 4  # equalized odds of two groups
 TURNS, TURNS_IN_FULL = 10, 40
 TASKS = 8
 
@@ -60,41 +61,45 @@ def of_size(size: Size, turns: int) -> Measured:
 def arithmetic(rows: int, features: int) -> Callable[[], None]:
     """All products and solves of a round that learns so many rows."""
     random = np.random.default_rng(0)
+    who = roster.roster(KINDS)
     some = min(rows, 2 * heads.PER_LABEL)
     sample = row_sample.CAPACITY + row_sample.RARE_CAPACITY
     lean = made(random, RATES, sample)
-    linear = 1 + features
     seen = [made(random, heads.width(features), count) for count in (rows, sample, some)]
+    rich = len(who.head) - who.linear
     maps = [
-        (linear, heads.MEMORIES, heads.LINEAR_TURNS),
-        (heads.width(features), len(heads.RICH_MEMORIES), heads.RICH_TURNS),
+        # How many experts see so many features, and how many of them step in a round.
+        (who.linear, 1 + features, who.linear),
+        (rich, heads.width(features), rich // roster.TURNS),
     ]
     experts = [
-        (made(random, HEADS * memories, width), np.eye(width, dtype=np.float32), turns)
-        for width, memories, turns in maps
+        (made(random, count, width), np.eye(width, dtype=np.float32), steps)
+        for count, width, steps in maps
     ]
 
     def all_of_it() -> None:
         half = seen[-1][:, : some // 2]
         for _ in range(2):  # curvature, by label
             half @ half.T
-        for theta, matrix, turns in experts:
+        for theta, matrix, steps in experts:
             mine, old, few = (of[: len(matrix)] for of in seen)
             theta @ old
             said = theta @ mine
             said @ mine.T  # the gradient
-            stepping = theta[::turns]
+            stepping = theta[:steps]
             for _ in range(2):  # what is said of some rows, and how a step moves it
                 stepping @ few
             for vector in stepping:
                 factor, _ = spotrf(matrix, lower=True)
                 spotrs(factor, vector, lower=True)
-                for _ in range(3):
+                for _ in range(2):
                     matrix @ vector
-        for _ in range(sum(rule_solver.NEWTON_STEPS)):
-            lean @ lean.T
-            for _ in range(2):  # where a step begins, and where it ends
-                lean[:, 0] @ lean
+        for steps, every in zip(rule_solver.NEWTON_STEPS, rule_solver.EVERY, strict=True):
+            looked = lean[:, ::every]
+            for _ in range(steps):
+                looked @ looked.T
+                for _ in range(2):  # where a step begins, and where it ends
+                    looked[:, 0] @ looked
 
     return all_of_it
 

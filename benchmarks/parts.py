@@ -25,10 +25,10 @@ __all__ = ["REST", "Round", "rounds"]
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("features of the rows", heads, "features_of"),
     ("what experts say of them", heads, "look"),
-    ("lots", fair_rule, "lots"),
+    ("lots", fair_rule, "lots_that_count"),
     ("feedback", fair_rule, "feedback"),
     ("credit", heads, "_credited"),
-    ("curvature", logistic_experts, "products_of"),
+    ("curvature", logistic_experts, "_squares"),
     ("experts' steps", logistic_experts, "solve"),
     ("rows kept", row_sample, "add"),
     ("what experts say of these", heads, "probabilities"),

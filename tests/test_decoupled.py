@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from fairsaoml.core import fair_rule, feature_maps, heads, row_sample, rule_solver
+from fairsaoml.core import fair_rule, feature_maps, heads, roster, row_sample, rule_solver
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.types import Attribute, Batch, Schema, Task
 from fairsaoml.learners import registry
@@ -26,45 +26,50 @@ def people(seed, rows=200, gap=2.0, base=0.0, columns=3, share=0.5):
 
 
 def test_the_heads_are_the_oracle_s():
-    """Four rounds of two heads, the label's and a group's among rows of a label, by expert."""
-    state = heads.new_heads(3, 2)
+    """Five rounds of two heads, the label's and a group's among rows of a label, by family."""
+    who = roster.roster((0, 1))
+    state = heads.new_heads(who, 3)
     width = 1 + 3 + feature_maps.width()
-    memories = {"linear": list(range(heads.MEMORIES)), "rich": list(heads.RICH_MEMORIES)}
-    keeps = np.asarray(heads.KEEPS, float)
-    past = {
-        (head, name): oracle.nothing(len(kept), 4 if name == "linear" else width)
-        for head in range(2)
-        for name, kept in memories.items()
-    }
-    for round in range(1, 5):
+    keeps = np.asarray(roster.KEEPS, float)
+    families = [np.flatnonzero(who.family == family) for family in range(len(who.longest))]
+    seen = [4 if own[0] < who.linear else width for own in families]
+    past = [oracle.nothing(len(own), size) for own, size in zip(families, seen, strict=True)]
+    for round in range(1, 6):
         batch = people(round)
         state = heads.set_map(state, batch.x, batch.weight)
-        said = heads.look(state, batch.x)
-        rich = said.features.T.astype(float)
-        features = {"linear": rich[:, :4], "rich": rich}
+        said = heads.look(who, state, batch.x)
+        features = said.features.T.astype(float)
         target = np.stack([batch.y, batch.group[:, 0].astype(np.float32)])
         weight = np.stack([batch.weight, batch.weight * batch.y])
-        state = heads.learn(state, said, batch.y, target, weight, (0, 1))
-        share = np.asarray(heads.weights(state), float)
-        shares = {"linear": share[:, : heads.MEMORIES], "rich": share[:, heads.MEMORIES :]}
-        for (head, name), before in past.items():
-            mix = shares[name][head]
-            past[head, name] = oracle.solve_experts(
-                before,
-                features[name],
+        state = heads.learn(who, state, said, batch.y, target, weight)
+        blocks, begin = [], 1
+        for size in (3, *feature_maps.blocks(state.map)):
+            blocks.append((begin, begin + size))
+            begin += size
+        ours = state.experts
+        for family, (own, size) in enumerate(zip(families, seen, strict=True)):
+            head, mix = who.head[own[0]], np.asarray(state.share[own], float)
+            past[family] = theirs = oracle.solve_experts(
+                past[family],
+                features[:, :size],
                 target[head].astype(float),
                 weight[head].astype(float),
-                keeps[memories[name]],
+                keeps[who.memory[own]],
                 mix / mix.sum(),
-                heads._blocks(state)[: 1 if name == "linear" else None],
-                # Experts of the rich map take turns; heads and memories begin one after another.
-                [name == "linear" or (head + k + round - 1) % 2 == 0 for k in range(len(mix))],
+                [block for block in blocks if block[1] <= size],
+                # Families of the rich map take turns.
+                size == 4 or crew_of(who, family).turn == (round - 1) % 2,
             )
-            ours, theirs = getattr(state, name), past[head, name]
-            assert np.asarray(ours.rows[head]) == pytest.approx(theirs.rows)
-            assert np.asarray(ours.bend[head]) == pytest.approx(theirs.bend, rel=1e-2)
-            assert np.allclose(ours.theta[head], theirs.theta, atol=2e-2), (head, name, round)
-            assert np.allclose(ours.ridge[head], theirs.ridge, rtol=2e-2), (head, name, round)
+            place = family, round
+            assert np.asarray(ours.rows[own]) == pytest.approx(theirs.rows), place
+            assert np.asarray(ours.bend[own]) == pytest.approx(theirs.bend, rel=1e-2), place
+            assert np.allclose(ours.theta[own, :size], theirs.theta, atol=2e-2), place
+            assert np.allclose(ours.ridge[family, :size], theirs.ridge, rtol=2e-2), place
+
+
+def crew_of(who, family):
+    (crew,) = [c for c in who.crews if c.families.start <= family < c.families.stop]
+    return crew
 
 
 def solved(rows=8000, ratio=0.9, **changes):
@@ -181,7 +186,8 @@ def test_a_sample_keeps_the_newest_rows_and_thins_large_tasks():
     assert float(usual.weight.sum()) == pytest.approx(4 * 700, rel=1e-5)
     for slot in (0, 700, 2047):  # what is known of a row stays together, round the ring's end too
         of_task = people(int(usual.born[slot]), rows=700)
-        (row,) = np.flatnonzero((of_task.x == usual.features[:, slot]).all(1))
+        features = np.concatenate(usual.features, axis=1)[:, slot]
+        (row,) = np.flatnonzero((of_task.x == features).all(1))
         assert (of_task.y[row], of_task.group[row]) == (usual.y[slot], usual.group[slot])
     assert float(sample.rare.weight.sum()) == 0
 
@@ -296,11 +302,12 @@ def test_rows_decided_before_they_are_learned_from_are_learned_the_same():
 
 def test_the_sample_keeps_what_rows_looked_like_and_says_of_them_what_it_says_of_new_ones():
     _, state = learned([people(t, rows=300) for t in range(4)])
-    kept, features = state.learned.heads, state.learned.sample.usual.features
-    newest = people(3, rows=300).x
-    fresh = heads.look(kept, newest)
-    assert np.array_equal(features[:, 900:1200], fresh.features)
-    assert np.allclose(heads.probabilities(kept, [features[:, 900:1200]]), fresh.chance, atol=1e-6)
+    who = roster.roster((0, 1, 2))
+    kept, segments = state.learned.heads, state.learned.sample.usual.features
+    features = np.concatenate(segments, axis=1)[:, 900:1200]
+    fresh = heads.look(who, kept, people(3, rows=300).x)
+    assert np.array_equal(features, fresh.features)
+    assert np.allclose(heads.probabilities(who, kept, [features]), fresh.chance, atol=1e-6)
 
 
 def test_a_task_without_rows_teaches_nothing_first_or_later():

@@ -43,48 +43,48 @@ def loss(z: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.logaddexp(0, z) - target * z
 
 
-def solve_experts(past, features, target, weight, keeps, mix, blocks, turns) -> Past:
-    """One head's round, its rows being all of their kind: forget, borrow, step, remember."""
+def solve_experts(past, features, target, weight, keeps, mix, blocks, steps) -> Past:
+    """A round of experts that share a ridge, their rows being all of their kind.
+
+    They forget, remember, borrow and, if it is their turn, step.
+    """
     memories, count = len(keeps), weight.sum()
     present = features.T @ (features * weight[:, None])
-    ridge = np.full(features.shape[1], BIAS_RIDGE)
-    for begin, end in blocks:
-        squares = np.diag(past.products[-1] + present)[begin:end].sum()
-        guess = FIRST_RIDGE * max(squares / max(past.rows[-1] + count, 1), 1)
-        alpha = past.ridge[begin]
-        if alpha > 0:
-            decided = large = 0.0
-            for k in range(memories):
-                bend = past.bend[k] / past.rows[k]
-                diagonal = bend * np.diag(past.products[k])[begin:end]
-                decided += mix[k] * (diagonal / (diagonal + alpha)).sum()
-                large += mix[k] * (past.theta[k][begin:end] ** 2).sum()
-            guess = np.clip((DOUBT + decided) / (DOUBT / guess + large), 0.1, 1e3)
-        ridge[begin:end] = guess
     theta = [one.copy() for one in past.theta]
     if past.rows[-1] == 0:
         rate = (weight @ target + 0.5) / (count + 1)
         for one in theta:
             one[0] = np.log(rate / (1 - rate))
-    # The past's loss of expert k, at theta: its slope, and its curvature.
-    past_slope = [keep * one for keep, one in zip(keeps, past.slope, strict=True)]
-    past_curvature = [
-        keep * bend / max(rows, 1e-9) * products
-        for keep, bend, rows, products in zip(
-            keeps, past.bend, past.rows, past.products, strict=True
-        )
-    ]
     chances = [sigmoid(features @ one) for one in theta]
     slopes = [features.T @ (weight * (chance - target)) for chance in chances]
     bends = [weight @ np.maximum(chance * (1 - chance), 1e-3) for chance in chances]
+    rows = [keep * old + count for keep, old in zip(keeps, past.rows, strict=True)]
+    products = [keep * old + present for keep, old in zip(keeps, past.products, strict=True)]
+    past_slope = [keep * one for keep, one in zip(keeps, past.slope, strict=True)]
+    past_bend = [keep * one for keep, one in zip(keeps, past.bend, strict=True)]
+    bend = [old + new for old, new in zip(past_bend, bends, strict=True)]
+    # Past and present have one shape of curvature, that of all remembered rows.
+    shape = [one / many for one, many in zip(products, rows, strict=True)]
+    ridge = past.ridge.copy() if not steps else np.full(features.shape[1], BIAS_RIDGE)
+    for begin, end in blocks if steps else ():
+        guess = FIRST_RIDGE * max(np.diag(shape[-1])[begin:end].sum(), 1)
+        alpha = past.ridge[begin]
+        if past.ridge[0] > 0:
+            decided = large = 0.0
+            for k in range(memories):
+                diagonal = bend[k] * np.diag(shape[k])[begin:end]
+                decided += mix[k] * (diagonal / (diagonal + alpha)).sum()
+                large += mix[k] * (theta[k][begin:end] ** 2).sum()
+            guess = np.clip((DOUBT + decided) / (DOUBT / guess + large), 0.1, 1e3)
+        ridge[begin:end] = guess
     moved, remembered = [], []
     for k in range(memories):
-        curvature = past_curvature[k] + bends[k] / count * present
+        curvature = bend[k] * shape[k]
         slope = past_slope[k] + slopes[k]
         borrowed, borrowed_slope = np.zeros_like(present), np.zeros_like(slope)
         if k + 1 < memories and past.rows[k + 1] > 0:
             part = min(1.0, BORROWED / (keeps[k + 1] * past.rows[k + 1]))
-            borrowed = part * past_curvature[k + 1]
+            borrowed = part * past_bend[k + 1] * shape[k + 1]
             borrowed_slope = part * past_slope[k + 1] + borrowed @ (theta[k] - theta[k + 1])
         gradient = slope + borrowed_slope + ridge * theta[k]
         matrix = curvature + borrowed
@@ -96,17 +96,10 @@ def solve_experts(past, features, target, weight, keeps, mix, blocks, turns) -> 
             fresh = weight @ loss(features @ (theta[k] - by * step), target)
             return fresh - by * (gradient - slope) @ step + by**2 / 2 * step @ past @ step
 
-        by = min(SIZES, key=objective) if turns[k] else 0.0
+        by = min(SIZES, key=objective) if steps else 0.0
         moved.append(theta[k] - by * step)
         remembered.append(slope - by * curvature @ step)
-    return Past(
-        rows=[keep * rows + count for keep, rows in zip(keeps, past.rows, strict=True)],
-        bend=[keep * old + new for keep, old, new in zip(keeps, past.bend, bends, strict=True)],
-        products=[keep * old + present for keep, old in zip(keeps, past.products, strict=True)],
-        slope=remembered,
-        theta=moved,
-        ridge=ridge,
-    )
+    return Past(rows, bend, products, remembered, moved, ridge)
 
 
 def dual(multiplier, row, accuracy, lean, centre, width, ridge) -> float:

@@ -1,13 +1,18 @@
 """Formulas that serve NumPy's arrays and JAX's, traced or not, alike."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-__all__ = ["Array", "choose", "library", "sigmoid", "softplus"]
+__all__ = ["Array", "choose", "latest", "library", "sigmoid", "softplus"]
+
+Of = TypeVar("Of")
+Made = TypeVar("Made")
 
 # For the shapes of what is one or the other.
 if TYPE_CHECKING:
@@ -52,3 +57,17 @@ def softplus(z: Any) -> Any:
     np.log1p(small, out=small)
     small += np.maximum(z, 0.0)
     return small
+
+
+def latest(function: Callable[[Of], Made]) -> Callable[[Of], Made]:
+    """A function that keeps its last result, for as long as it is asked about the same object."""
+    kept: list[tuple[Of, Made] | None] = [None]
+
+    @wraps(function)
+    def call(of: Of) -> Made:
+        last = kept[0]  # another thread may write it meanwhile
+        if last is None or last[0] is not of:
+            last = kept[0] = of, function(of)
+        return last[1]
+
+    return call

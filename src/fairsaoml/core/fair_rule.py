@@ -33,6 +33,7 @@ __all__ = [
     "gap_variance",
     "layout_of",
     "lots",
+    "lots_that_count",
     "margins",
     "members",
     "new_rule",
@@ -43,6 +44,7 @@ __all__ = [
 SHARPNESS = 48.0  # of the decision in the dual, at its last stage: the width of lots
 SMALLEST_ADDED = 0.1  # to a margin: where fairness adds less, lots count accordingly less
 UNLIKELY = 0.01  # lots are cut at this quantile
+FURTHEST_LOT = np.log1p(-UNLIKELY) - np.log(UNLIKELY)
 DRIFT, DOUBT, LEAK = 0.01, 0.02, 0.98  # the filter's: standard deviation a round, at first; memory
 SURPRISE = 3.0  # standard deviations beyond which an innovation is clipped
 PRIOR_MEMORY = 0.9  # of base rates and rows a round
@@ -185,6 +187,16 @@ def lots(x: Float[Array, "row feature"]) -> PerRow:
     hashed = mixed(hashed)
     part = np.clip(uniform(hashed), UNLIKELY, 1 - UNLIKELY)
     return np.log(part) - np.log1p(-part)
+
+
+def lots_that_count(
+    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], x: Float[Array, "row feature"]
+) -> PerRow:
+    """The lots of rows so near to the threshold that one could decide; 0 for all others."""
+    near = np.flatnonzero(np.abs(margins(rule, chance, joint, 0.0)) <= FURTHEST_LOT / SHARPNESS)
+    drawn = np.zeros(len(x), np.float32)
+    drawn[near] = lots(x[near])
+    return drawn
 
 
 def members(

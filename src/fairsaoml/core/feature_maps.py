@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.sparse import csr_array
 
-from fairsaoml.core.arrays import Array
+from fairsaoml.core.arrays import Array, latest
 from fairsaoml.core.unseeded import mixed, nth_rows, uniform
 
 __all__ = [
@@ -101,36 +102,43 @@ def add_rich(fitted: RichMap, features: Float[Array, "width row"]) -> None:
 
     They are centred and scaled as the first rows were, and 0 where the map is not set.
     """
-    hinges, steps, relus = blocks(fitted)
-    linear, rich = np.split(features, [len(features) - (hinges + steps + relus)])
-    factor = np.where(fitted.fitted, 1 / fitted.scale, np.float32(0.0))
-    _raw(fitted, factor, linear, out=rich)
-    rich -= (fitted.mean * factor)[:, None]
+    first = len(features) - sum(blocks(fitted))
+    rich = features[first:]
+    if not fitted.fitted:
+        rich[:] = 0.0
+        return
+    _raw(fitted, features[:first], out=rich)
+    rich -= (fitted.mean / fitted.scale)[:, None]
     np.clip(rich, -FEATURE_CLIP, FEATURE_CLIP, out=rich)
 
 
 def _raw(
-    fitted: RichMap,
-    factor: Float[Array, "rich"],
-    linear: Float[Array, "column row"],
-    out: Float[Array, "rich row"],
+    fitted: RichMap, linear: Float[Array, "column row"], out: Float[Array, "rich row"]
 ) -> None:
-    """Every feature is a threshold of a column, or of a direction of a few; times its factor."""
+    """Every feature is a threshold of a column, or of a direction of a few; scaled."""
     hinges, steps, _ = blocks(fitted)
     knots = hinges + steps
-    columns = linear[1:]
-    hinged = columns[fitted.hinges.column]
-    hinged -= fitted.hinges.value[:, None]
-    np.multiply(hinged, factor[:hinges, None], out=out[:hinges])
-    stepped = columns[fitted.steps.column] > fitted.steps.value[:, None]
-    np.multiply(stepped, factor[hinges:knots, None], out=out[hinges:knots])
-    along, size = out[knots:], fitted.relus.size * factor[knots:, None]
-    along[:] = (-fitted.relus.offset * factor[knots:])[:, None]
-    for column, part in zip(fitted.relus.column.T, size.T, strict=True):
-        moved = columns[column]
-        moved *= part[:, None]
-        along += moved
-    np.maximum(out, 0.0, out=out)
+    stepped = linear[1:][fitted.steps.column] > fitted.steps.value[:, None]
+    np.multiply(stepped, 1 / fitted.scale[hinges:knots, None], out=out[hinges:knots])
+    bent = _bent(fitted)
+    bent = bent @ linear[: bent.shape[1]]
+    # NumPy clips much faster than it takes the larger of an array and a number.
+    np.clip(bent[:hinges], 0.0, np.inf, out=out[:hinges])
+    np.clip(bent[hinges:], 0.0, np.inf, out=out[knots:])
+
+
+@latest
+def _bent(fitted: RichMap) -> csr_array:
+    """What hinges and ReLUs take of the constant and of columns, below their bend: a few each."""
+    knots, relus = fitted.hinges, fitted.relus
+    hinges, steps, _ = blocks(fitted)
+    bent = np.zeros(
+        (hinges + len(relus.offset), 2 + max(knots.column.max(), relus.column.max())), np.float32
+    )
+    bent[:hinges, 0], bent[hinges:, 0] = -knots.value, -relus.offset
+    bent[np.arange(hinges), 1 + knots.column] = 1
+    np.put_along_axis(bent[hinges:, 1:], relus.column, relus.size, axis=1)
+    return csr_array(bent / np.delete(fitted.scale, np.s_[hinges : hinges + steps])[:, None])
 
 
 def owners(fitted: RichMap, features: int) -> Float[Array, "rich feature"]:
@@ -165,7 +173,7 @@ def fit(empty: RichMap, x: Rows, weight: Float[Array, "row"]) -> RichMap:
     )
     linear = np.vstack([np.ones(len(x), np.float32), x.T])
     raw = np.empty((width(), len(x)), np.float32)
-    _raw(bare, np.ones(width(), np.float32), linear, out=raw)
+    _raw(bare, linear, out=raw)
     return bare._replace(mean=raw.mean(axis=1), scale=raw.std(axis=1) + SMALLEST_SCALE)
 
 

@@ -18,6 +18,7 @@ __all__ = ["PastRows", "Ring", "RowSample", "add", "empty", "rows", "weights"]
 
 CAPACITY, TASK_ROWS = 2048, 512  # rows in all, and at most of one task
 RARE_CAPACITY, RARE_TASK_ROWS = 512, 128
+SEGMENT = 512  # slots whose features lie together: a round copies those that it writes to
 RARE = 0.08  # a group with no larger share of its attribute's rows, or half an equal one, is rare
 SHARE_MEMORY = 0.98  # of the groups' shares, a round
 
@@ -25,7 +26,7 @@ SHARE_MEMORY = 0.98  # of the groups' shares, a round
 class Ring(NamedTuple):
     """Rows of the past, as the heads see them. Slots fill in order; one of weight 0 is empty."""
 
-    features: Float[Array, "width slot"]
+    features: tuple[Float[Array, "width segment"], ...]
     y: Float[Array, "slot"]
     group: Int[Array, "slot attribute"]
     weight: Float[Array, "slot"]  # how many rows of its task a kept row stands for
@@ -46,7 +47,9 @@ def empty(width: int, levels: list[int]) -> RowSample:
 
     def ring(capacity: int) -> Ring:
         return Ring(
-            features=np.zeros((width, capacity), np.float32),
+            features=tuple(
+                np.zeros((width, SEGMENT), np.float32) for _ in range(capacity // SEGMENT)
+            ),
             y=np.zeros(capacity, np.float32),
             group=np.zeros((capacity, len(levels)), np.int32),
             weight=np.zeros(capacity, np.float32),
@@ -61,7 +64,8 @@ def empty(width: int, levels: list[int]) -> RowSample:
 class PastRows(NamedTuple):
     """All rows of a sample together."""
 
-    features: tuple[Float[Array, "width _"], ...]  # ring by ring
+    features: tuple[Float[Array, "width _"], ...]  # segment by segment, those of rare rows last
+    usual: int  # how many rows are none of a rare group: they come first
     y: Float[Array, "row"]
     group: Int[Array, "row attribute"]
     born: Float[Array, "row"]
@@ -71,14 +75,19 @@ class PastRows(NamedTuple):
 def rows(sample: RowSample) -> PastRows:
     """All rows together, empty slots left out."""
     rings = [sample.usual, sample.rare]
-    filled = [np.count_nonzero(ring.weight) for ring in rings]
+    filled = [int(np.count_nonzero(ring.weight)) for ring in rings]
 
     def joined(name: str) -> Array:
         parts = [getattr(ring, name)[:count] for ring, count in zip(rings, filled, strict=True)]
         return np.concatenate(parts) if filled[1] else parts[0]
 
     return PastRows(
-        features=tuple(ring.features[:, :count] for ring, count in zip(rings, filled, strict=True)),
+        features=tuple(
+            segment[:, : count - first]
+            for ring, count in zip(rings, filled, strict=True)
+            for first, segment in zip(range(0, count, SEGMENT), ring.features, strict=False)
+        ),
+        usual=filled[0],
         y=joined("y"),
         group=joined("group"),
         born=joined("born"),
@@ -92,9 +101,8 @@ def weights(past: PastRows, recency: Float[Array, "row"]) -> Float[Array, "row"]
     Rare rows older than all others take their weight from the rare rows that are not.
     """
     weight = past.weight * recency
-    usual = past.features[0].shape[1]
-    rare, born = weight[usual:], past.born[usual:]
-    oldest = past.born[:usual].min(initial=np.inf)
+    rare, born = weight[past.usual :], past.born[past.usual :]
+    oldest = past.born[: past.usual].min(initial=np.inf)
     rare *= rare[born >= oldest].sum() / np.maximum(rare.sum(), 1e-9)
     return weight
 
@@ -104,13 +112,18 @@ def add(
 ) -> RowSample:
     """The sample with a task's rows in place of the oldest; of a large task, every so many-th."""
     real = batch.weight > 0
-    codes = np.arange(sample.counts.shape[1])
-    member = (batch.group[:, :, None] == codes) & real[:, None, None]
-    counts = SHARE_MEMORY * sample.counts + member.sum(0, dtype=np.float32)
+    levels = sample.counts.shape[1]
+    found = [np.bincount(codes[real], minlength=levels)[:levels] for codes in batch.group.T]
+    counts = SHARE_MEMORY * sample.counts
+    counts += np.array(found, np.float32).reshape(counts.shape)
     present = np.maximum((counts > 0).sum(1, keepdims=True), 1)
     rare_share = np.minimum(RARE, 0.5 / present).astype(np.float32)
-    is_rare = counts <= rare_share * counts.sum(1, keepdims=True)
-    rare = np.any(member & is_rare, axis=(1, 2))
+    is_rare = np.zeros((len(counts), levels + 1), bool)  # a group that nobody knows is not rare
+    is_rare[:, :levels] = counts <= rare_share * counts.sum(1, keepdims=True)
+    rare = np.zeros(len(real), bool)
+    for codes, of_attribute in zip(batch.group.T, is_rare, strict=True):
+        rare |= of_attribute[np.minimum(codes, levels)]
+    rare &= real
 
     def added(ring: Ring, chosen: Array, most: int) -> Ring:
         rows = np.flatnonzero(chosen)
@@ -119,7 +132,7 @@ def add(
         kept = rows[nth_rows(len(rows), most)]
         stands_for = np.float32(len(rows) / len(kept))
         return Ring(
-            features=_put(ring, ring.features, features[:, kept]),
+            features=_put_features(ring, features.take(kept, axis=1)),
             y=_put(ring, ring.y, batch.y[kept]),
             group=_put(ring, ring.group.T, batch.group[kept].T).T,
             weight=_put(ring, ring.weight, batch.weight[kept] * stands_for),
@@ -142,3 +155,20 @@ def _put(ring: Ring, old: Num[Array, "*of slot"], new: Num[Array, "*of row"]) ->
     written[..., begin : begin + new.shape[-1]] = new[..., :before_end]
     written[..., : max(new.shape[-1] - before_end, 0)] = new[..., before_end:]
     return written
+
+
+def _put_features(
+    ring: Ring, new: Float[Array, "width row"]
+) -> tuple[Float[Array, "width segment"], ...]:
+    """The same for features; segments that are not written to stay as they are."""
+    segments, row = list(ring.features), 0
+    while row < new.shape[1]:
+        place, first = divmod((int(ring.next) + row) % len(ring.y), SEGMENT)
+        some = new[:, row : row + SEGMENT - first]
+        if some.shape[1] < SEGMENT:
+            segments[place] = segments[place].copy()
+            segments[place][:, first : first + some.shape[1]] = some
+        else:
+            segments[place] = some
+        row += some.shape[1]
+    return tuple(segments)

@@ -36,6 +36,7 @@ __all__ = ["Dual", "solve"]
 STAGES = (6.0, 18.0, SHARPNESS)  # sharpness of the decision, stage by stage
 ROUNDING = (0.3, 0.1, 0.01)  # of |lambda| at zero, stage by stage
 NEWTON_STEPS = (2, 2, 5)  # at most, stage by stage: the first ones only lead to the last
+EVERY = (4, 4, 1)  # of so many rows one is looked at, stage by stage
 STEP_SIZES = (1.0, 0.5, 0.2, 0.05)  # the first of these that helps is taken
 FLAT = 2e-7  # twice a step's gain, of the value: float32 does not show less
 RIDGE, RIDGE_ROWS = 1e-3, 1000.0  # on multipliers; doubled for a group of so many rows
@@ -65,6 +66,13 @@ class Dual(NamedTuple):
     row: PerRow  # weights, summing to one
     terms: Float[Array, "term row"]  # a; -w of every rate; d u of every rate
     ridge: PerRate
+
+    def thinned(self, every: int) -> "Dual":
+        """The dual on one of so many rows."""
+        if every == 1:
+            return self
+        row = self.row[::every]
+        return Dual(row / np.maximum(row.sum(), 1e-9), self.terms[:, ::every], self.ridge)
 
     def distance(self, multiplier: PerRate, size: PerRate) -> PerRow:
         """a - sum lambda w + sum d |lambda| u."""
@@ -242,9 +250,14 @@ def _multipliers(
     ridge = RIDGE * (1 + RIDGE_ROWS / np.maximum(sample.rows, 1.0))
 
     def dual_of(slope: PerRate, on: PerRate) -> Dual:
-        leans = (-on * scale)[:, None] * (lean + slope[:, None] * sample.lifted)
-        centres = (on * scale * width)[:, None] * sample.modelled_centre
-        return Dual(row, np.concatenate([accuracy[None], leans, centres]), ridge)
+        terms = np.empty((1 + 2 * len(lean), len(row)), np.float32)
+        terms[0] = accuracy
+        leans, centres = terms[1:].reshape(2, *lean.shape)
+        np.multiply(sample.lifted, slope[:, None], out=leans)
+        leans += lean
+        leans *= (-on * scale)[:, None]
+        np.multiply(sample.modelled_centre, (on * scale * width)[:, None], out=centres)
+        return Dual(row, terms, ridge)
 
     def annealed(last: int) -> tuple[PerRate, PerRate, PerRow]:
         """Multipliers of the notions up to one, the slopes they were solved with, distances."""
@@ -258,7 +271,7 @@ def _multipliers(
             correction = _correction(layout, sample, chosen)[0] + rule.bias
             slope = _slope(sample, chosen, correction)
             dual = dual_of(slope, on)
-            multiplier = dual.minimised(multiplier, stage)
+            multiplier = dual.thinned(EVERY[stage]).minimised(multiplier, stage)
         multiplier = np.clip(multiplier, -LARGEST_MULTIPLIER, LARGEST_MULTIPLIER)
         return multiplier, slope, dual.distance(multiplier, np.abs(multiplier))
 

@@ -2,11 +2,11 @@
 
 import ctypes
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import LibController, ThreadpoolController, threadpool_limits
 
 __all__ = ["give_back", "one_blas_thread", "one_thread"]
 
@@ -47,17 +47,26 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def one_blas_thread() -> Any:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """A context in which BLAS computes on one thread, for code that runs in several threads itself.
 
     XLA factorises small matrices by SciPy's BLAS; on a busy machine its threads wait for each
     other, and a round takes up to a hundred times as long.
     """
-    return _controller().limit(limits=1, user_api="blas")
+    # threadpoolctl's own context takes as long as five solves.
+    several = [(blas, count) for blas in _blas() if (count := blas.get_num_threads()) != 1]
+    for blas, _ in several:
+        blas.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for blas, count in several:
+            blas.set_num_threads(count)
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _blas() -> list[LibController]:
     import scipy.linalg  # noqa: F401  the BLAS that XLA uses: it must be loaded to be held
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers

@@ -28,6 +28,7 @@ from fairsaoml.core.fair_rule import Layout, Rate, Rule
 from fairsaoml.core.fairness import Among, labels_of
 from fairsaoml.core.heads import Heads, Said
 from fairsaoml.core.learner import PlainMethod, Update, wrap_plain
+from fairsaoml.core.roster import KEEPS, roster
 from fairsaoml.core.row_sample import RowSample
 from fairsaoml.core.types import Batch, Explanation, Learner, Problem, Shown
 
@@ -78,26 +79,26 @@ class Look(NamedTuple):
     said: Said
     chance: PerRow
     joint: PerRate
-    lot: PerRow
 
 
 class Latest:
-    """The latest look is kept: rows that are decided and then learned from are looked at once."""
+    """What was said last is kept: rows that are decided and then learned are looked at once."""
 
-    def __init__(self, look: Callable[[Heads, Rows, Groups], Look]) -> None:
+    def __init__(self, look: Callable[[State, Rows, Groups], tuple[Look, Shown]]) -> None:
         self._look = look
-        self._kept: tuple[Heads, Rows, Array, Look] | None = None
+        self._kept: tuple[Heads, Rule, Rows, Array, tuple[Look, Shown]] | None = None
 
-    def __call__(self, heads: Heads, x: Rows, group: Groups) -> Look:
-        """The look at rows; their owner may write over them later."""
+    def __call__(self, state: State, x: Rows, group: Groups) -> tuple[Look, Shown]:
+        """The look at rows, and what is shown of them; their owner may write over them later."""
         codes = np.zeros(0, np.int32) if group is None else group
         if self._kept is not None:
-            learned, rows, known, look = self._kept
-            if learned is heads and np.array_equal(rows, x) and np.array_equal(known, codes):
-                return look
-        look = self._look(heads, x, group)
-        self._kept = heads, x.copy(), codes.copy(), look
-        return look
+            heads, rule, rows, known, said = self._kept
+            same = heads is state.heads and rule is state.rule
+            if same and np.array_equal(rows, x) and np.array_equal(known, codes):
+                return said
+        said = self._look(state, x, group)
+        self._kept = state.heads, state.rule, x.copy(), codes.copy(), said
+        return said
 
 
 def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
@@ -105,82 +106,83 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     levels = [len(attribute.levels) for attribute in problem.schema.attributes]
     layout = fair_rule.layout_of(labels_of(config.constraints), levels)
     features = len(problem.schema.features)
-    kinds = (0, *(2 - head.label for head in group_heads(levels)))
+    who = roster((0, *(2 - head.label for head in group_heads(levels))))
 
     def init() -> State:
         return State(
-            heads=heads_.new_heads(features, 1 + len(group_heads(levels))),
+            heads=heads_.new_heads(who, features),
             rule=fair_rule.new_rule(layout),
             sample=row_sample.empty(heads_.width(features), levels),
         )
 
-    def look_anew(heads: Heads, x: Rows, group: Groups) -> Look:
-        said = heads_.look(heads, x)
-        return Look(said, *chances(layout, levels, said.chance, group), fair_rule.lots(x))
-
-    latest = Latest(look_anew)
-
-    def look(heads: Heads, x: Rows, group: Groups) -> Look:
-        return latest(heads, x, group if config.aware else None)
-
-    def shown(rule: Rule, seen: Look) -> Shown:
-        added = fair_rule.added_by_rate(rule, *seen[1:]).sum(0)
-        return Shown(
+    def look_anew(state: State, x: Rows, group: Groups) -> tuple[Look, Shown]:
+        said = heads_.look(who, state.heads, x)
+        seen = Look(said, *chances(layout, levels, said.chance, group))
+        added, rule = added_by_rate(state.rule, seen, x).sum(0), state.rule
+        return seen, Shown(
             scores=logit(seen.chance),
             margins=(seen.chance - rule.threshold) / rule.spread + added,
             plain_margins=seen.chance - rule.threshold,
             threshold=rule.threshold - rule.spread * added,
         )
 
+    def added_by_rate(rule: Rule, seen: Look, x: Rows) -> PerRate:
+        lots = fair_rule.lots_that_count(rule, seen.chance, seen.joint, x)
+        return fair_rule.added_by_rate(rule, seen.chance, seen.joint, lots)
+
+    latest = Latest(look_anew)
+
+    def look(state: State, x: Rows, group: Groups) -> tuple[Look, Shown]:
+        return latest(state, x, group if config.aware else None)
+
     def show(state: State, x: Rows, group: Groups) -> Shown:
-        return shown(state.rule, look(state.heads, x, group))
+        return look(state, x, group)[1]
 
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
-        seen, rule = look(state.heads, x, group), state.rule
-        added = fair_rule.added_by_rate(rule, *seen[1:])
+        (seen, shown), rule = look(state, x, group), state.rule
+        added = added_by_rate(rule, seen, x)
         moved = -rule.spread * by_constraint(problem, layout, added)
         return Explanation(
             probability=seen.chance,
             plain_threshold=rule.threshold,
             threshold=rule.threshold + moved.sum(0),
             moved_by=moved.T,
-            contribution=heads_.contributions(state.heads, seen.said.features),
-            shown=shown(rule, seen),
+            contribution=heads_.contributions(who, state.heads, seen.said.features),
+            shown=shown,
         )
 
     def learn(state: State, seen: Look, batch: Batch) -> State:
         target, weight = lessons(levels, batch)
-        heads = heads_.learn(state.heads, seen.said, batch.y, target, weight, kinds)
+        heads = heads_.learn(who, state.heads, seen.said, batch.y, target, weight)
         sample = row_sample.add(state.sample, batch, seen.said.features, state.heads.clock)
         past = row_sample.rows(sample)
-        said = heads_.probabilities(heads, past.features)
+        said = heads_.probabilities(who, heads, past.features)
         chance, joint = chances(layout, levels, said, past.group if config.aware else None)
         rule = rule_solver.solve(
             layout,
             state.rule,
             ratio=config.ratio,
             decision=problem.decision,
-            weight=row_sample.weights(past, heads_.recency(heads, past.born)),
+            weight=row_sample.weights(past, heads_.recency(who, heads, past.born)),
             chance=chance,
             joint=joint,
             y=past.y,
             group=past.group,
-            kept=heads_.kept(heads),
+            kept=heads_.kept(who, heads),
         )
         return State(heads=heads, rule=rule, sample=sample)
 
     def turn(state: State, batch: Batch) -> tuple[Update, Shown]:
         # A map that is just set decides nothing yet. Set first, rows are looked at only once.
         heads = heads_.set_map(state.heads, batch.x, batch.weight)
-        seen = look(heads, batch.x, batch.group)
-        decided_with = shown(state.rule, seen)
+        seen, decided_with = look(state._replace(heads=heads), batch.x, batch.group)
         decided = (decided_with.margins > 0).astype(np.float32)
         rule = fair_rule.feedback(layout, state.rule, decided, batch.y, batch.group, batch.weight)
-        memories = np.ones(heads_.MEMORIES, bool)
+        memories = np.ones(len(KEEPS), bool)
         update = Update(
             learned=learn(State(heads, rule, state.sample), seen, batch),
             violation=np.zeros(len(problem.constraints), np.float32),
-            weights=heads_.memory_weights(state.heads),
+            weights=heads_.memory_weights(who, state.heads),
             present=memories,
             awake=memories,
         )
@@ -198,8 +200,8 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         turn=turn,
         # What is made of features alone is finite: these are clipped.
         suspects=lambda state: (
-            [experts._replace(products=None) for experts in state.heads[1:3]],
-            state.heads[3:],
+            state.heads.experts._replace(products=None),
+            state.heads[2:],
             state.rule,
         ),
         dual=lambda state: by_constraint(problem, layout, np.abs(state.rule.multiplier)),

@@ -24,7 +24,7 @@ from fairsaoml.core.buffers import EMPTY
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import State
 from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
-from fairsaoml.runs.fewer_memories import fewer_memories
+from fairsaoml.runs.fewer_memories import fewer_experts, fewer_memories
 
 __all__ = [
     "CURRENT",
@@ -36,7 +36,7 @@ __all__ = [
     "structured",
 ]
 
-CHECKPOINT_SCHEMA = 6
+CHECKPOINT_SCHEMA = 7
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
 TYPICAL_BEND = np.float32(0.2)  # p (1 - p)
@@ -125,6 +125,7 @@ MIGRATIONS: dict[int, Migration] = {
     3: _tilted,
     4: _shared_curvature,
     5: fewer_memories,
+    6: fewer_experts,
 }
 
 
