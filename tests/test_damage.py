@@ -140,7 +140,7 @@ def test_an_older_checkpoint_migrates_schema_by_schema(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (99, r"of schema 6 or older, got 99; it was written by a newer fairsaoml: upgrade"),
+        (99, r"of schema 7 or older, got 99; it was written by a newer fairsaoml: upgrade"),
         (0, r"of schema 1 to 6, got 0; continue with the version of fairsaoml that wrote it"),
     ],
 )

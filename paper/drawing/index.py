@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from jinja2 import Environment
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 
-from fairsaoml.report.markup import Markup, render
+from fairsaoml.report.markup import render
 
 __all__ = ["Section", "index_page", "to_html"]
 

@@ -12,23 +12,6 @@ from typing import Any
 
 from fairsaoml.core.errors import RunError
 
-__all__ = [
-    "Damaged",
-    "json_lines",
-    "make_folder",
-    "open_regular",
-    "read_bytes",
-    "read_json",
-    "replacing",
-    "seal_of",
-    "sync_folder",
-    "tidy",
-    "write_all",
-    "write_bytes",
-    "write_json",
-    "write_text",
-]
-
 DIGITS = 7  # significant digits of a float in a file: what float32 can tell
 
 

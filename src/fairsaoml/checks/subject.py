@@ -15,23 +15,6 @@ from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.learners.registry import Entry
 from fairsaoml.learners.registry import entry as registered_entry
 
-__all__ = [
-    "HORIZON",
-    "PADDINGS",
-    "ROUNDS",
-    "ROWS",
-    "SCHEMA",
-    "SEEDS",
-    "Subject",
-    "batches",
-    "copied",
-    "described",
-    "quick",
-    "round_key",
-    "subject_of",
-    "tasks",
-]
-
 ROUNDS = 5
 ROWS = 24
 SEEDS = (0, 1)

@@ -10,8 +10,6 @@ from fairsaoml.cli.options import chosen, print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
 
-__all__ = ["compare", "peers"]
-
 
 @options.takes(options.TABLE, into="table")
 @options.takes(options.DECISION, into="rule")

@@ -7,8 +7,6 @@ import typer
 from fairsaoml.cli.options import AsJson, print_json
 from fairsaoml.cli.progress import bar
 
-__all__ = ["app", "learners", "streams"]
-
 app = typer.Typer(no_args_is_help=True, help="List the data sets and get them.")
 
 

@@ -10,8 +10,6 @@ from fairsaoml.cli.options import AsJson, Quiet, piped, print_json
 from fairsaoml.cli.progress import bar, progress
 from fairsaoml.core.errors import ConfigError
 
-__all__ = ["learn", "predict", "regret", "report", "runs"]
-
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
 
 

@@ -12,26 +12,6 @@ import typer
 from fairsaoml.cli.settings import parse_value
 from fairsaoml.core.errors import ConfigError
 
-__all__ = [
-    "DECISION",
-    "TABLE",
-    "Address",
-    "AsJson",
-    "Engine",
-    "Force",
-    "Jobs",
-    "Quiet",
-    "StreamName",
-    "StreamSettings",
-    "chosen",
-    "decision_settings",
-    "piped",
-    "print_json",
-    "stem",
-    "table_settings",
-    "takes",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 StreamName = Annotated[

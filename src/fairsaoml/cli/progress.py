@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Completion", "bar", "progress"]
-
 FEW = 12  # runs that all fit on a screen
 LINES, LINES_OF_MANY = 9, 2  # plain lines per run: among few runs, among many
 EVERY = 100  # rounds between plain lines where the length is unknown

@@ -12,8 +12,6 @@ from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError, RunError
 
-__all__ = ["finish", "run"]
-
 OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
 # Settings that people ask for by name of learners that have none.
 NOT_EVERY_LEARNER = {"ratio": "asked for a ratio", "aware": "told the group at decision time"}

@@ -9,8 +9,6 @@ import typer
 
 from fairsaoml.core.errors import ConfigError
 
-__all__ = ["serve"]
-
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 MOST_HELD = 1_000_000  # rows that wait for their label
 

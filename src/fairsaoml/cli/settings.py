@@ -7,8 +7,6 @@ from typing import Any
 
 from fairsaoml.core.errors import ConfigError
 
-__all__ = ["parse_settings", "parse_value", "read_config"]
-
 WORDS = {"none": None, "null": None, "true": True, "false": False}
 
 

@@ -14,8 +14,6 @@ from fairsaoml.evaluate.flags import left_out_words, new_groups_words
 from fairsaoml.evaluate.metrics import Counts, nearly_alike, summed
 from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
-__all__ = ["print_comparison", "print_rows", "print_runs", "print_summary", "say"]
-
 SHORT = 20  # letters of a column that is not wrapped
 BETWEEN = 2  # letters from a column to the next
 WRAPPED = 12  # letters of a verdict in a narrow window

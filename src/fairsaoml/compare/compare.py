@@ -25,8 +25,6 @@ from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, pairs
 from fairsaoml.streams.catalog import setting_names
 
-__all__ = ["COMPARISON", "MEASURES", "compare", "comparison_of", "plan", "recovery"]
-
 COMPARISON, REPORT = "comparison.json", "report.html"
 COMPARISON_SCHEMA = 1
 MEASURES = ("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio")

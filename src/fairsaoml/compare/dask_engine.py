@@ -19,8 +19,6 @@ from fairsaoml.runs.runner import Interrupted
 from fairsaoml.streams.catalog import is_table
 from fairsaoml.streams.datasets.home import HOME_VARIABLE, data_home
 
-__all__ = ["run_on_cluster"]
-
 CONNECT_SECONDS = 30
 STOP_SECONDS = 120  # for a worker to finish its round, or to stop compiling one
 STOPPED = "stopped"  # the last event of a job that was told to stop

@@ -21,8 +21,6 @@ from fairsaoml.runs.runner import Interrupted, resume, run
 from fairsaoml.runs.saved import load_spec
 from fairsaoml.runs.spec import RunSpec, Setup
 
-__all__ = ["ENGINES", "Job", "run_all", "run_in_processes", "run_job"]
-
 ENGINES = ("local", "dask")
 LOSSES = 3  # workers a job may cost; a job that ends more of them is itself the cause
 

@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool
 
-__all__ = ["Array", "choose", "latest", "library", "sigmoid", "softplus"]
-
 Of = TypeVar("Of")
 Made = TypeVar("Made")
 

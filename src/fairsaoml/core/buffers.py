@@ -14,29 +14,6 @@ from jaxtyping import Array, Bool, Float, Int
 from fairsaoml.core import threefry
 from fairsaoml.core.types import Batch, Key
 
-__all__ = [
-    "Buffer",
-    "Hand",
-    "Hands",
-    "Pool",
-    "Shuffle",
-    "Sizes",
-    "arrivals",
-    "deal",
-    "empty",
-    "forget",
-    "is_held",
-    "lay_out",
-    "longest_row",
-    "merge",
-    "pick",
-    "places_of",
-    "rows_of",
-    "sample_of",
-    "shuffle",
-    "take",
-]
-
 EMPTY = 2.0  # the priority of a slot that holds no row; those of rows are below 1
 CLASSES = 2
 GOLDEN = 2654435769  # 2^32 times the golden section: multiples spread evenly over a circle

@@ -8,8 +8,6 @@ from jaxtyping import Array, Float, Int
 
 from fairsaoml.core.weights import Credit, Present, normalise
 
-__all__ = ["Wagers", "bet_fraction", "coin_betting", "no_wagers", "paid_out"]
-
 INTEGER_BITS = 32  # of a round's number
 
 

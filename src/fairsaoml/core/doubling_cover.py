@@ -6,8 +6,6 @@ integers and arrays alike.
 
 from typing import Any
 
-__all__ = ["is_present", "is_start", "levels_at", "start_of"]
-
 
 def start_of(round: Any, length: Any) -> Any:
     """First round of the block [i 2^k, (i+1) 2^k - 1], i >= 1, that contains `round`.

@@ -8,9 +8,6 @@ import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["ConfigError", "DataError", "FairSAOMLError", "RunError", "closest", "warn"]
-
-
 MOST_NAMES, LONGEST_NAME = 20, 60  # that an error lists, and letters of one
 
 

@@ -16,33 +16,6 @@ from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
 from fairsaoml.core.types import Batch, Key, Schema
 
-__all__ = [
-    "FIRST_LEVELS",
-    "Bank",
-    "Draws",
-    "Roll",
-    "Rows",
-    "at",
-    "bank_of",
-    "combine",
-    "credited",
-    "doubled",
-    "draw",
-    "draw_round",
-    "laid_out",
-    "mixture",
-    "promote",
-    "put",
-    "roll_call",
-    "room_for",
-    "samples_of",
-    "spread",
-    "storage",
-    "wake",
-    "widen",
-    "widen_samples",
-]
-
 # Storage when the horizon is unknown, doubled when full: of base 2 enough for 65,536 rounds. With
 # less, a service would stop for a compilation in its second hundred of rounds.
 FIRST_LEVELS = 16

@@ -24,23 +24,6 @@ from jaxtyping import Bool, Float, Int
 from fairsaoml.core.arrays import Array
 from fairsaoml.core.unseeded import mixed, uniform
 
-__all__ = [
-    "Layout",
-    "Rate",
-    "Rule",
-    "added_by_rate",
-    "feedback",
-    "gap_variance",
-    "layout_of",
-    "lots",
-    "lots_that_count",
-    "margins",
-    "members",
-    "new_rule",
-    "normalised",
-    "several",
-]
-
 SHARPNESS = 48.0  # of the decision in the dual, at its last stage: the width of lots
 SMALLEST_ADDED = 0.1  # to a margin: where fairness adds less, lots count accordingly less
 UNLIKELY = 0.01  # lots are cut at this quantile

@@ -15,18 +15,6 @@ from scipy.sparse import csr_array
 from fairsaoml.core.arrays import Array, latest
 from fairsaoml.core.unseeded import mixed, nth_rows, uniform
 
-__all__ = [
-    "Directions",
-    "Knots",
-    "RichMap",
-    "add_rich",
-    "blocks",
-    "fit",
-    "owners",
-    "unfitted",
-    "width",
-]
-
 HINGES, STEPS, RELUS = 32, 48, 80  # budgets of features
 MOST_HINGES, MOST_STEPS = 6, 64  # of one column
 RELU_COLUMNS = 3

@@ -20,23 +20,6 @@ from fairsaoml.core.logistic_experts import Experts, Lesson, SomeRows, new_exper
 from fairsaoml.core.roster import KEEPS, Roster
 from fairsaoml.core.unseeded import nth_rows
 
-__all__ = [
-    "Heads",
-    "Said",
-    "contributions",
-    "features_of",
-    "kept",
-    "learn",
-    "look",
-    "memory_weights",
-    "new_heads",
-    "probabilities",
-    "recency",
-    "set_map",
-    "weights",
-    "width",
-]
-
 FULL_ROUND = 100.0  # rows; a smaller task forgets accordingly less
 LARGEST_LOGIT = 12.0
 HEDGE_RATE = 1.0  # of the rows' summed log loss

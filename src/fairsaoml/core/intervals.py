@@ -7,17 +7,6 @@ take plain integers and arrays alike.
 
 from typing import Any
 
-__all__ = [
-    "cover",
-    "interval",
-    "is_present",
-    "is_start",
-    "lengths",
-    "level_count",
-    "levels_needed",
-    "starts",
-]
-
 LARGEST_ROUND = 2**31 - 1  # rounds are 32-bit integers inside compiled programs
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from fairsaoml.core import threefry
 from fairsaoml.core.types import Key
 
-__all__ = ["RoundKeys", "init_key", "round_keys", "run_keys"]
-
 
 class RoundKeys(NamedTuple):
     """A round's keys."""

@@ -22,8 +22,6 @@ from scipy.linalg.lapack import sposv
 from fairsaoml.core.arrays import Array, sigmoid, softplus
 from fairsaoml.core.roster import TURNS, Crew, Roster
 
-__all__ = ["Experts", "Lesson", "SomeRows", "new_experts", "solution", "solve"]
-
 BORROWED = 30.0  # rows of the next longer memory's past
 FIRST_RIDGE = 0.25  # times the mean square of a feature: prior logits of variance 4 a feature
 BIAS_RIDGE = 0.1

@@ -17,8 +17,6 @@ from fairsaoml.core.primal_dual import Steps, lagrangian, run_base_learner, viol
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Params, PrimalDual, Problem
 
-__all__ = ["META_GRADIENTS", "MetaGradient", "Turn", "added", "violations_asleep"]
-
 
 class Turn(NamedTuple):
     """One expert's part in an iteration: adapt on its support draw, be measured on its query."""

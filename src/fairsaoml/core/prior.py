@@ -15,17 +15,6 @@ from fairsaoml.core.arrays import Array, library
 from fairsaoml.core.problem import in_classes
 from fairsaoml.core.types import Batch
 
-__all__ = [
-    "Deployed",
-    "Prior",
-    "deployed",
-    "log_odds",
-    "no_prior",
-    "observe",
-    "restore",
-    "threshold",
-]
-
 SMALLEST_RATE = 1e-3  # keeps the log-odds finite where a class has not been seen
 
 

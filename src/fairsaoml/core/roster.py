@@ -18,8 +18,6 @@ from jaxtyping import Float, Int
 
 from fairsaoml.core.arrays import Array
 
-__all__ = ["KEEPS", "TURNS", "Crew", "Roster", "roster"]
-
 SHORTEST = 1e-4  # what the shortest memory keeps of a round: nearly nothing
 # What each memory keeps of the past in a full round: it forgets nearly all, 1/2, 1/8, ..., nothing.
 KEEPS = np.array([SHORTEST, *(1 - 2.0**-k for k in (1, 3, 5)), 1.0], np.float32)

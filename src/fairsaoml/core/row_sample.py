@@ -14,8 +14,6 @@ from fairsaoml.core.arrays import Array
 from fairsaoml.core.types import Batch
 from fairsaoml.core.unseeded import nth_rows
 
-__all__ = ["PastRows", "Ring", "RowSample", "add", "empty", "rows", "weights"]
-
 CAPACITY, TASK_ROWS = 2048, 512  # rows in all, and at most of one task
 RARE_CAPACITY, RARE_TASK_ROWS = 512, 128
 SEGMENT = 512  # slots whose features lie together: a round copies those that it writes to

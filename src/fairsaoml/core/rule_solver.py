@@ -31,8 +31,6 @@ from fairsaoml.core.fair_rule import (
 )
 from fairsaoml.core.logistic_experts import solution
 
-__all__ = ["Dual", "solve"]
-
 STAGES = (6.0, 18.0, SHARPNESS)  # sharpness of the decision, stage by stage
 ROUNDING = (0.3, 0.1, 0.01)  # of |lambda| at zero, stage by stage
 NEWTON_STEPS = (2, 2, 5)  # at most, stage by stage: the first ones only lead to the last

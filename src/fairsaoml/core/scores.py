@@ -7,8 +7,6 @@ from jaxtyping import Float
 from fairsaoml.core.arrays import Array, library, sigmoid
 from fairsaoml.core.types import Score
 
-__all__ = ["SCORES", "sharpness"]
-
 SPREAD = 3.0  # the standard deviation, in logits, that `as_decision` stretches scores to
 SMALLEST_DEVIATION = 0.1  # a constant score has no spread to stretch
 

@@ -15,8 +15,6 @@ from fairsaoml.core import buffers, threefry
 from fairsaoml.core.buffers import Buffer, Shuffle, Sizes
 from fairsaoml.core.types import Batch, Key, Schema
 
-__all__ = ["TaskDraws", "TaskMemory", "draw_tasks", "no_tasks", "remember", "take"]
-
 
 class TaskMemory(NamedTuple):
     """The tasks kept, slot axis first."""

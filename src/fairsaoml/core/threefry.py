@@ -17,8 +17,6 @@ from jaxtyping import Array, Float, UInt32
 from fairsaoml.core.arrays import library
 from fairsaoml.core.types import Key
 
-__all__ = ["bits", "fold_in", "from_seeds", "normal", "split", "uniform", "uniform_each"]
-
 NAME = "threefry2x32"  # of the generator, to JAX
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of groups of rounds, in turns

@@ -5,8 +5,6 @@ from jaxtyping import Float, Int
 
 from fairsaoml.core.arrays import Array
 
-__all__ = ["mixed", "nth_rows", "uniform"]
-
 
 def mixed(bits: Array) -> Array:
     """Bits of which each depends on all (Wellons' lowbias32), in place."""

@@ -8,8 +8,6 @@ from jax.flatten_util import ravel_pytree
 
 from fairsaoml.core.types import Params, PrimalDual, Problem
 
-__all__ = ["Vectors", "every_pair", "vectors"]
-
 
 class Vectors(NamedTuple):
     """A problem whose model takes a vector, and the way there and back."""

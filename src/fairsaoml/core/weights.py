@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["ada_normal_hedge", "normalise", "uniform"]
-
 HEDGE_SCALE = 3.0  # the 3 in exp(R^2 / 3C)
 
 Credit = Float[Array, "level"]

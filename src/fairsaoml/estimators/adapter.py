@@ -20,8 +20,6 @@ from fairsaoml.streams.table.columns import canonical, typed
 from fairsaoml.streams.table.encoder import Encoder, Numeric
 from fairsaoml.streams.table.roles import Label, type_of
 
-__all__ = ["Adapter", "SharedSettings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSettings(Settings):

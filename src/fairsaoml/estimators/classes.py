@@ -20,16 +20,6 @@ from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.settings import Rule, Settings
 from fairsaoml.learners import registry
 
-__all__ = [
-    "ANYTHING",
-    "DEFAULT_CLASS",
-    "RENAMED",
-    "Parameters",
-    "make_classes",
-    "plain",
-    "plugin_class",
-]
-
 DEFAULT_CLASS = "AdaptiveFairClassifier"  # of the registry's default learner, whichever that is
 # A setting by another name, where an estimator has a method of its own: setting -> parameter.
 RENAMED = {"score": "gap_score"}

@@ -20,8 +20,6 @@ from fairsaoml.streams.table.encoder import CLIP
 from fairsaoml.streams.table.groups import Sensitive, fit_levels
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
 
-__all__ = ["Groups", "Scaling", "sensitive_table"]
-
 
 class Scaling(NamedTuple):
     """(x - center) / scale, cut at +-limit; in float64 until then, for a date is a large number.

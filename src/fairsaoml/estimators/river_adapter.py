@@ -41,8 +41,6 @@ try:
 except ImportError as error:
     raise ConfigError("expected river to be installed; pip install 'fairsaoml[river]'") from error
 
-__all__ = ["RiverClassifier"]
-
 BOOLEANS = (False, True)  # River's usual labels, known before they are seen
 EVEN = 0.5  # the probability before anything is learned
 SEED_BITS = 31

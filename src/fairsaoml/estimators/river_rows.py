@@ -8,18 +8,6 @@ import numpy as np
 
 from fairsaoml.estimators.classes import plain
 
-__all__ = [
-    "Rows",
-    "add",
-    "columns_of",
-    "features_of",
-    "frame_of",
-    "groups_by_column",
-    "matrix",
-    "value_or_none",
-    "values_of",
-]
-
 
 class Rows(NamedTuple):
     """Labelled rows with the same features and sensitive features, waiting for their task."""

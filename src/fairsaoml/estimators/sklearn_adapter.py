@@ -29,8 +29,6 @@ from fairsaoml.estimators.coding import Scaling, sensitive_table
 from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
 
-__all__ = ["OnlineClassifier"]
-
 SEEDS = 2**31 - 1  # drawn from, where random_state is no number
 FEWEST_ROWS, MOST_ROWS = 100, 1000  # of a task, unless task_size is set
 TASKS = 20  # of so many rows, within these limits

@@ -9,15 +9,6 @@ from typing import Any
 
 from fairsaoml.core.errors import RunError
 
-__all__ = [
-    "cache_folder",
-    "jit",
-    "jit_once",
-    "remove_torn",
-    "require_unforked",
-    "use_cache",
-]
-
 # Settings of XLA.
 ONE_THREAD = "xla_cpu_multi_thread_eigen"  # switched off
 FUSION_EMITTERS = "xla_cpu_use_fusion_emitters"  # the better kernels, which take twice as long
@@ -28,11 +19,11 @@ LOOKED = "looked-through"  # an empty file: its time says which programs are kno
 
 def cache_folder() -> Path:
     """The user's cache folder for this version of the compiler (`FAIRSAOML_CACHE` moves it)."""
-    import jaxlib
+    from jaxlib.version import __version__
 
     home = os.environ.get("FAIRSAOML_CACHE")
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairsaoml"
-    return (Path(home) if home else user) / f"jax-{jaxlib.__version__}"
+    return (Path(home) if home else user) / f"jax-{__version__}"
 
 
 _started_in: list[int] = []  # the process that JAX was started in by us

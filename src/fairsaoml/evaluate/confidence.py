@@ -31,17 +31,6 @@ from typing import NamedTuple
 
 from fairsaoml.core.errors import ConfigError
 
-__all__ = [
-    "Interval",
-    "Share",
-    "difference_interval",
-    "largest_difference_interval",
-    "ratio_interval",
-    "smallest_ratio_interval",
-    "typical_ratio",
-    "wilson",
-]
-
 HALVINGS = 40  # of the bracket around an end of Koopman's interval: to twelve digits
 
 

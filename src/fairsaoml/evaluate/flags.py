@@ -4,8 +4,6 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["WARNINGS", "left_out_words", "new_groups_words"]
-
 MOST_GROUPS = 5  # that are named
 
 WARNINGS = {  # they stand among a round's warnings

@@ -19,30 +19,6 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.confidence import Share
 
-__all__ = [
-    "APART",
-    "FIGURES",
-    "METRICS",
-    "MINIMUM_COUNT",
-    "ODDS",
-    "RATES",
-    "RECALLS",
-    "UNSEEN",
-    "Counts",
-    "GroupCounts",
-    "Rate",
-    "count",
-    "counts_to_json",
-    "figures",
-    "incomparable",
-    "lacks",
-    "metric_of",
-    "nearly_alike",
-    "pooled",
-    "summed",
-    "with_counts",
-]
-
 ALIKE = 0.02  # a share of decisions below this is nearly none
 SELDOM = 0.1  # and so is one below this part of the share of such labels
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked

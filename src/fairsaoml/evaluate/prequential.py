@@ -28,8 +28,6 @@ from fairsaoml.evaluate.seeds import (
 )
 from fairsaoml.streams.stream import Stream, checked
 
-__all__ = ["all_rounds", "prequential", "rollout", "run_rounds"]
-
 
 def prequential(
     stream: Stream,

@@ -11,8 +11,6 @@ from fairsaoml.evaluate.measures import Adapted
 from fairsaoml.evaluate.metrics import count, with_counts
 from fairsaoml.evaluate.round import Outcome
 
-__all__ = ["RoundResult", "chances_by_group", "finished"]
-
 TENTHS = 10
 
 

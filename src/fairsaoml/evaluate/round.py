@@ -14,8 +14,6 @@ from fairsaoml.core.keys import round_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, Shown, State
 from fairsaoml.evaluate.measures import Adapted, after_adapting, loss_and_violation
 
-__all__ = ["Outcome", "run_round", "shown_by"]
-
 
 class Outcome(NamedTuple):
     """What a compiled round tells: the rows as they were scored and decided, and diagnostics."""

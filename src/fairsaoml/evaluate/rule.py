@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-__all__ = ["MARKS", "RULE", "Verdict", "ratio_words", "worst"]
-
 RULE = 0.8
 
 Verdict = str  # a key of MARKS

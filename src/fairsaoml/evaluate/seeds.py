@@ -19,8 +19,6 @@ from fairsaoml.evaluate.round import Outcome, run_round
 from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.streams.stream import Stream
 
-__all__ = ["bucket", "first_states", "round_of_seeds", "seed_of", "stacked", "with_room"]
-
 SMALLEST_BUCKET = 64  # rows are padded to powers of two from here on: few programs, little waste
 
 RunRound = Callable[[np.int32, State, Sequence[Task]], tuple[State, list[Outcome]]]

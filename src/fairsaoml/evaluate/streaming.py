@@ -44,8 +44,6 @@ from fairsaoml.evaluate.metrics import (
 )
 from fairsaoml.streams.table.sensitive import sensitive_columns
 
-__all__ = ["METRICS", "GapInterval", "StreamingMetric"]
-
 Method = Literal["between_groups", "to_overall"]
 Group = tuple[Hashable, ...]  # one value for each sensitive column
 

@@ -19,8 +19,6 @@ from fairsaoml.evaluate.metrics import FIGURES, pooled, with_counts
 from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.evaluate.windows import WINDOW, Line, windows_of
 
-__all__ = ["LAST_ROUNDS", "summarise"]
-
 LEFT_OUT = re.compile(r"(\d+) rows (.+) were left out")  # a stream's warning
 
 LAST_ROUNDS = WINDOW  # what `last` means, of a stream and of a domain

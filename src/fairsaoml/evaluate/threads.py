@@ -8,8 +8,6 @@ from functools import cache
 
 from threadpoolctl import LibController, ThreadpoolController, threadpool_limits
 
-__all__ = ["give_back", "one_blas_thread", "one_thread"]
-
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's numbers of its settings
 LARGEST_KEPT, MOST_KEPT = 32 << 20, 256 << 20  # bytes: of one piece, the most that glibc allows
 

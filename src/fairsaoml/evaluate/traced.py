@@ -24,8 +24,6 @@ from fairsaoml.evaluate.compilation import cache_folder, jit
 from fairsaoml.evaluate.threads import give_back
 from fairsaoml.files import make_folder, write_bytes
 
-__all__ = ["TracedOnce"]
-
 PARTS = ("core", "learners", "evaluate")  # of the package, that a round is made of
 CONFIG = ("jax_enable_x64", "jax_numpy_dtype_promotion", "jax_default_matmul_precision")
 DIGEST = 32  # bytes

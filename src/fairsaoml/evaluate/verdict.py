@@ -25,20 +25,6 @@ from fairsaoml.evaluate.metrics import APART, ODDS, RATES, Counts, pooled, summe
 from fairsaoml.evaluate.rule import RULE, ratio_words
 from fairsaoml.evaluate.windows import Line, windows_of
 
-__all__ = [
-    "ANSWERS",
-    "NOTIONS",
-    "Asked",
-    "Comparison",
-    "answer_of",
-    "averaged_out",
-    "compared",
-    "first_judged",
-    "judge",
-    "mean_counts",
-    "not_judged",
-]
-
 LEVEL = 0.95
 WARM_UP = 0.1  # of the rounds are for learning and are not judged
 

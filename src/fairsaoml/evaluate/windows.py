@@ -7,8 +7,6 @@ ten rounds of one domain, and then averaged.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["WINDOW", "windows_of"]
-
 WINDOW = 10  # rounds
 
 Line = Mapping[str, Any]  # one line of rounds.jsonl: a round of a seed

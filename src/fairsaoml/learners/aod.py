@@ -31,8 +31,6 @@ from fairsaoml.core.config import DrawingConfig, IntervalConfig, no_notions, num
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
 
-__all__ = ["AODConfig", "Credit", "aod"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AODConfig(DrawingConfig, IntervalConfig):

@@ -43,8 +43,6 @@ from fairsaoml.core.experts import FIRST_LEVELS, doubled
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
 
-__all__ = ["CBCEConfig", "cbce"]
-
 BASE = 2  # of the doubling cover
 
 

@@ -32,8 +32,6 @@ from fairsaoml.core.roster import KEEPS, roster
 from fairsaoml.core.row_sample import RowSample
 from fairsaoml.core.types import Batch, Explanation, Learner, Problem, Shown
 
-__all__ = ["DecoupledConfig", "State", "decoupled"]
-
 CERTAIN = 1e-6  # probabilities are kept this far from 0 and 1
 
 PerRow = Float[Array, "row"]

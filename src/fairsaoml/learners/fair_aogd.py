@@ -32,8 +32,6 @@ from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Learner, PrimalDual, Problem
 from fairsaoml.learners.families.one_pair import one_pair
 
-__all__ = ["FairAOGDConfig", "Sequences", "fair_aogd", "sequences"]
-
 DAMPING_SCALE = 6.0  # the 6 in 6 R G / t^b
 
 

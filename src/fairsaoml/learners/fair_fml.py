@@ -27,8 +27,6 @@ from fairsaoml.core.primal_dual import Steps
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
 
-__all__ = ["FairFMLConfig", "fair_fml"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FairFMLConfig(MetaLeaderConfig):

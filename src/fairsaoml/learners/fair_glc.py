@@ -34,8 +34,6 @@ from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Learner, PrimalDual, Problem
 from fairsaoml.learners.families.one_pair import one_pair
 
-__all__ = ["FairGLCConfig", "Sequences", "fair_glc", "sequences"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FairGLCConfig(DrawingConfig):

@@ -26,8 +26,6 @@ from fairsaoml.core.settings import integer, number, one_of, optional, setting
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
 from fairsaoml.core.vectors import every_pair, vectors
 
-__all__ = ["FairSAOMLConfig", "State", "fairsaoml", "learn"]
-
 PerLevel = Float[Array, "level"]
 
 

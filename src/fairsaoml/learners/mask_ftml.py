@@ -25,8 +25,6 @@ from fairsaoml.core.primal_dual import Steps
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
 
-__all__ = ["MaskFTMLConfig", "mask_ftml"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MaskFTMLConfig(MetaLeaderConfig):

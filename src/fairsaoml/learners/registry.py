@@ -25,18 +25,6 @@ from fairsaoml.learners.fair_glc import FairGLCConfig, fair_glc
 from fairsaoml.learners.fairsaoml import FairSAOMLConfig, fairsaoml
 from fairsaoml.learners.mask_ftml import MaskFTMLConfig, mask_ftml
 
-__all__ = [
-    "DEFAULT",
-    "LEARNERS",
-    "RETIRED",
-    "Entry",
-    "build",
-    "configure",
-    "entry",
-    "pose",
-    "registered",
-]
-
 DEFAULT = "fairsaoml-decoupled"
 
 

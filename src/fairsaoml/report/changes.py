@@ -19,8 +19,6 @@ from fairsaoml.evaluate.verdict import mean_counts
 from fairsaoml.report.reading import Run
 from fairsaoml.report.words import listed
 
-__all__ = ["changes"]
-
 # Standard errors between two stretches that chance does not explain, though thousands are compared.
 CERTAIN = 5.0
 FEWEST = 2  # rounds of a stretch: one may be odd by itself

@@ -9,24 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fairsaoml.report import svg
-from fairsaoml.report.markup import Markup, number, render
-from fairsaoml.report.reading import UNNAMED, Domain, Line, Run, day
+from markupsafe import Markup
 
-__all__ = [
-    "MOST_POINTS",
-    "Bars",
-    "Chart",
-    "Curve",
-    "Layer",
-    "Panel",
-    "Series",
-    "binned",
-    "binned_lines",
-    "middles",
-    "over_seeds",
-    "series",
-]
+from fairsaoml.report import svg
+from fairsaoml.report.markup import number, render
+from fairsaoml.report.reading import UNNAMED, Domain, Line, Run, day
 
 MOST_POINTS = 400  # more than that is finer than the charts' pixels: rounds are averaged in bins
 

@@ -9,8 +9,6 @@ from fairsaoml.report.reading import Line, Run
 from fairsaoml.report.svg import extent, tick_words, ticks
 from fairsaoml.report.words import count
 
-__all__ = ["STYLES", "Reach", "inside", "part", "style"]
-
 STYLES = 12  # so many runs have a colour and a dash of their own in chart.css
 PARTS = 8  # and so many constraints
 RAMP = 8  # steps from the shortest interval's colour to the longest's

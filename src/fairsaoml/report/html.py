@@ -9,6 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from markupsafe import Markup
+
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import new_groups_words
 from fairsaoml.evaluate.rule import RULE, ratio_words
@@ -17,12 +19,10 @@ from fairsaoml.report import advice, groups, words
 from fairsaoml.report.changes import changes
 from fairsaoml.report.chart import Chart
 from fairsaoml.report.figures import STYLES, Reach, inside, part, style
-from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
+from fairsaoml.report.markup import asset, check_picture, render, write_page
 from fairsaoml.report.progress import progress
 from fairsaoml.report.reading import Block, Run, attributes_of, best_of, read_runs
 from fairsaoml.report.svg import Frame, tick_words, ticks
-
-__all__ = ["write_picture", "write_report"]
 
 ROWS, SUCH = re.compile(r"\b(\d+) rows"), ", such as "  # in what is said of a round's rows
 MEASURES = {

@@ -12,8 +12,6 @@ from markupsafe import Markup
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import write_text
 
-__all__ = ["Markup", "asset", "check_picture", "number", "render", "write_page"]
-
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that no XML may hold
 
 

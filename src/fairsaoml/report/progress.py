@@ -27,8 +27,6 @@ from fairsaoml.report.reading import Run, attributes_of, best_of
 from fairsaoml.report.svg import extent, tick_words, ticks
 from fairsaoml.report.words import notion_title, sentence
 
-__all__ = ["progress"]
-
 SIZES = (1, 2, 3, 5, 10, 20, 50)  # rounds of a point
 TELLING = 10  # positive decisions on each group's rows make a ratio worth drawing
 MOSTLY = 0.8  # of the points should be that

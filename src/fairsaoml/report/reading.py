@@ -12,8 +12,6 @@ from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
 from fairsaoml.runs.journal import read_rounds, require_intact
 
-__all__ = ["Block", "Domain", "Run", "read_run", "read_runs"]
-
 # Means over rounds and their spread over seeds, means of windows, figures of pooled counts.
 FIGURES = ("mean", "spread", "windows", "pooled")
 UNNAMED = "the stream"  # the domain of a stream without domains

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairsaoml.report.figures import part, style
-from fairsaoml.report.markup import Markup, asset, check_picture, render, write_page
-from fairsaoml.report.svg import EndName, Frame, Values, end_names
+from markupsafe import Markup
 
-__all__ = ["regret_picture", "write_regret_picture"]
+from fairsaoml.report.figures import part, style
+from fairsaoml.report.markup import asset, check_picture, render, write_page
+from fairsaoml.report.svg import EndName, Frame, Values, end_names
 
 WIDTH, HEIGHT = 400.0, 250.0  # of a panel's frame
 LEFT, NAMES, TOP, BOTTOM = 48.0, 150.0, 34.0, 40.0  # room around it

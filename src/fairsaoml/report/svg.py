@@ -7,21 +7,6 @@ from typing import Any, NamedTuple
 
 from fairsaoml.report.markup import number
 
-__all__ = [
-    "BOLD",
-    "LETTER",
-    "EndName",
-    "Frame",
-    "Values",
-    "end_names",
-    "extent",
-    "shorten",
-    "spread_out",
-    "stretches",
-    "tick_words",
-    "ticks",
-]
-
 Values = Sequence[float | None]
 EndName = tuple[str, str, float, float]  # a curve's name, its class, and where its line ends
 

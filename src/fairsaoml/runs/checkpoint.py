@@ -26,16 +26,6 @@ from fairsaoml.core.types import State
 from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
 from fairsaoml.runs.fewer_memories import fewer_experts, fewer_memories
 
-__all__ = [
-    "CURRENT",
-    "Checkpoint",
-    "load_checkpoint",
-    "newest",
-    "save_checkpoint",
-    "sealed",
-    "structured",
-]
-
 CHECKPOINT_SCHEMA = 7
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from fairsaoml.evaluate.records import RoundResult
 
-__all__ = ["Event", "OnEvent", "as_events"]
-
 SHOWN = ("accuracy", "dp_ratio", "eo_ratio")  # the figures of a round that an event carries
 
 

@@ -18,16 +18,6 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.files import open_regular, read_json, seal_of, write_text
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS
 
-__all__ = [
-    "free_folder",
-    "is_finished",
-    "locked",
-    "prepared",
-    "read_spec",
-    "require_replaceable",
-    "write_spec",
-]
-
 SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
 SERVICE, SERVED = "service", "model"  # a service's folder in a run's, and its model in there
 LOCK = ".lock"

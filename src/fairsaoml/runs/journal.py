@@ -21,8 +21,6 @@ from fairsaoml.files import (
     write_all,
 )
 
-__all__ = ["DIGEST", "Journal", "is_intact", "read_rounds", "require_intact", "whole_rounds"]
-
 DIGEST = "journal"  # in a checkpoint's manifest: of the journal's lines up to its round
 
 

@@ -52,8 +52,6 @@ from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.reading import join, open_source
 from fairsaoml.streams.table.stream import encoded_tasks
 
-__all__ = ["Learned", "Undone", "finish", "learn", "take_back", "undo"]
-
 LEARNING, DONE, UNDOING = "learning", "done", "undoing"
 
 

@@ -24,17 +24,6 @@ from fairsaoml.streams.table.columns import array, canonical
 from fairsaoml.streams.table.reading import Source, open_source, read_table
 from fairsaoml.streams.table.survey import Fingerprint, known_beginning, unknown_from
 
-__all__ = [
-    "KEPT",
-    "find_new_rows",
-    "kept_table",
-    "new_rows_of_the_table",
-    "read_record",
-    "undo_folder",
-    "write_kept",
-    "write_record",
-]
-
 RECORD, KEPT = "learned.json", "learned"
 
 

@@ -11,8 +11,6 @@ from fairsaoml.files import read_json
 from fairsaoml.runs.folder import ROUNDS, SPEC, SUMMARY, is_finished, read_spec
 from fairsaoml.runs.journal import read_rounds
 
-__all__ = ["list_runs"]
-
 DEPTH = 2  # folders below: a comparison has its runs in a folder of its own
 
 

@@ -17,8 +17,6 @@ from fairsaoml.evaluate.metrics import UNSEEN
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.files import make_folder, open_regular, replacing
 
-__all__ = ["PARTS", "PREDICTIONS", "Predictions", "read_parquet"]
-
 PREDICTIONS, PARTS = "predictions.parquet", ".predictions"
 
 

@@ -15,8 +15,6 @@ from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
 from fairsaoml.streams.stream import checked
 
-__all__ = ["regret"]
-
 
 def regret(
     folder: str | PathLike,

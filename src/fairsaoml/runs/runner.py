@@ -38,8 +38,6 @@ from fairsaoml.runs.predictions import Predictions
 from fairsaoml.runs.saved import OpenRun, manifest_of, name_other_versions
 from fairsaoml.runs.spec import RunSpec, Setup, reopened_stream
 
-__all__ = ["Interrupted", "OnRound", "resume", "run", "run_rounds", "write_summary", "writing"]
-
 CHECKPOINT_SECONDS = 10.0  # a kill costs at most this much work
 INTERVAL = "FAIRSAOML_CHECKPOINT_SECONDS"  # in the environment: another number; 0 is every round
 

@@ -18,17 +18,6 @@ from fairsaoml.runs.journal import DIGEST, is_intact, whole_rounds
 from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows, versions
 from fairsaoml.streams.stream import Stream
 
-__all__ = [
-    "OpenRun",
-    "load_run",
-    "load_spec",
-    "manifest_of",
-    "name_other_versions",
-    "name_service",
-    "served_round",
-    "states_like",
-]
-
 OWN = ("learner", "stream", "seeds")  # of spec.json: what a checkpoint must have been made with
 
 

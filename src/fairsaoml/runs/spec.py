@@ -23,22 +23,6 @@ from fairsaoml.learners import registry
 from fairsaoml.streams.catalog import is_table, open_stream, setting_names
 from fairsaoml.streams.stream import Stream
 
-__all__ = [
-    "EVEN",
-    "RunSpec",
-    "Setup",
-    "by_costs",
-    "decision_words",
-    "pairs",
-    "reopened_stream",
-    "split_settings",
-    "stream_to_json",
-    "stream_without_rows",
-    "suggested_decision",
-    "table_path",
-    "versions",
-]
-
 SPEC_SCHEMA = 1
 EVEN = (0.3, 0.7)  # shares of positive labels between which one half is a threshold
 LARGEST_COST = 1e6

@@ -18,21 +18,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fairsaoml.core.errors import ConfigError
 
-__all__ = [
-    "HEADER_BYTES",
-    "IDLE_SECONDS",
-    "MOST_LABELS",
-    "MOST_ROWS",
-    "MOST_WATCHERS",
-    "SCOPES",
-    "Access",
-    "LimitedProtocol",
-    "Refused",
-    "is_loopback",
-    "read_body",
-    "read_tokens",
-]
-
 SCOPES = ("decide", "label", "read")
 VARIABLE = "FAIRSAOML_TOKEN_{}"
 SHORTEST = 16  # letters; shorter ones can be guessed

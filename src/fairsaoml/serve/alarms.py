@@ -25,8 +25,6 @@ import numpy as np
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.evaluate.verdict import NOTIONS, Asked
 
-__all__ = ["Alarm", "Alarms", "bet", "capital"]
-
 LEVEL = 0.05  # of all streams that keep to what is asked for, so many ever see an alarm
 BACK_ROUNDS = 10  # an alarm ends when so many rounds together are at or above the line
 DRIFT_LEVEL = 0.01

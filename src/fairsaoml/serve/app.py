@@ -24,8 +24,6 @@ from fairsaoml.serve.service import Service
 from fairsaoml.serve.store import FullDisk
 from fairsaoml.serve.views import Metrics, Views
 
-__all__ = ["App", "Gather"]
-
 TICK_SECONDS = 1.0
 MOST_TOGETHER = 256  # requests
 

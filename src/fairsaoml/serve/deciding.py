@@ -16,8 +16,6 @@ from fairsaoml.serve.reading import PLAIN, BadValue, Reader, id_text, is_text, t
 from fairsaoml.serve.store import LABELLED, NEVER, WAITING, FullDisk, Store
 from fairsaoml.serve.tasks import NewRow, Tasks
 
-__all__ = ["Answer", "Deciding", "erase", "label", "never"]
-
 CONFLICT = "another row was decided under this id; give every row an id of its own"
 
 

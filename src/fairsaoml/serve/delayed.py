@@ -24,8 +24,6 @@ from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
 from fairsaoml.serve.store import WAITING, Store, to_text
 from fairsaoml.serve.tasks import NewRow, Tally, TaskRules, Tasks
 
-__all__ = ["ClosedTask", "DelayedLabels", "Issued", "Tally"]
-
 MOST_ROWS = 100_000  # held, by default
 Id = int | str
 

@@ -27,8 +27,6 @@ from fairsaoml.serve.server import serve
 from fairsaoml.serve.tasks import TaskRules
 from fairsaoml.streams.catalog import open_stream
 
-__all__ = ["serve_demo"]
-
 ROWS, TASKS = 200, 60  # of each of the stream's three worlds
 LEARNED_BEFORE = 10  # rounds that the model has learned when the service begins
 ROUND_SECONDS = 0.55  # 170 rounds in a minute and a half

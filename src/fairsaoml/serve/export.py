@@ -25,8 +25,6 @@ from fairsaoml.streams.table.encoder import Categorical, Encoder, Numeric
 from fairsaoml.streams.table.groups import Sensitive
 from fairsaoml.streams.table.roles import Label
 
-__all__ = ["encoder_of", "write_new", "write_run"]
-
 NAME = "python"  # of the stream: rows that were passed in Python
 FORM = (
     '{"label": {"hired": ["no", "yes"]}, "sensitive": {"sex": ["f", "m"]}, "columns": {"age": '

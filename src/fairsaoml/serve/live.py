@@ -18,8 +18,6 @@ from fairsaoml.evaluate.records import line, tally
 from fairsaoml.serve.model import RunModel, probability
 from fairsaoml.serve.online import OnlineLearner
 
-__all__ = ["Decided", "decide", "learn", "reasons_from_bytes", "served_learner"]
-
 MOST_FEATURES = 5  # that counted most
 KEPT = np.dtype(
     [

@@ -29,8 +29,6 @@ from fairsaoml.streams.table.reading import need, to_arrow
 from fairsaoml.streams.table.roles import Label
 from fairsaoml.streams.table.sensitive import sensitive_columns
 
-__all__ = ["RunModel"]
-
 # Of streams without a table.
 PLAIN_LABEL = Label(column="label", positive="1", negative="0", type="integer")
 

@@ -41,8 +41,6 @@ from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
 
-__all__ = ["MANY_ROWS", "LearnerAttributes", "OnlineLearner", "one_at_a_time"]
-
 SEEDS = 2**32
 PROGRAMS_KEPT = 64  # compiled learners: a search over more settings compiles some of them again
 ROWS_AT_ONCE = 8192  # scored by one call; more rows are several calls of the same program

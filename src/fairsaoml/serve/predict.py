@@ -18,15 +18,6 @@ from fairsaoml.runs.saved import name_service
 from fairsaoml.serve.model import RunModel, probability
 from fairsaoml.streams.table.reading import need, read_table
 
-__all__ = [
-    "Prediction",
-    "check_ending",
-    "decision_table",
-    "predict_rows",
-    "to_bytes",
-    "write_decisions",
-]
-
 REASONS = 3  # columns that are named for each row
 DIGITS = 6  # of a probability
 ENDINGS = (".csv", ".jsonl", ".parquet", ".pq")

@@ -20,18 +20,6 @@ from fairsaoml.streams.table.columns import POINT, numbers
 from fairsaoml.streams.table.encoder import Numeric
 from fairsaoml.streams.table.row_encoder import NUMBERS, RowEncoder
 
-__all__ = [
-    "PLAIN",
-    "BadValue",
-    "Reader",
-    "Unreadable",
-    "id_text",
-    "is_text",
-    "parse",
-    "to_json",
-    "to_line",
-]
-
 LONGEST_ID = 200
 LINE = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
 PLAIN = frozenset({str, int, float, bool, type(None)})  # what a row may hold

@@ -23,8 +23,6 @@ from fairsaoml.serve.views import WINDOW
 if TYPE_CHECKING:
     from fairsaoml.serve.app import App
 
-__all__ = ["ROUTES", "Endpoint", "document", "said"]
-
 PAGE = Path(__file__).parent / "page"
 ASSETS = ("icon.svg", "page.css", "page.js", "uPlot.iife.min.js", "uPlot.min.css")
 SEVERITY = (200, 422, 409, 507)  # an answer's status is the worst of its rows

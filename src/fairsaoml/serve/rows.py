@@ -13,9 +13,6 @@ import numpy as np
 
 from fairsaoml.core.errors import DataError
 
-__all__ = ["Layout", "from_rows", "to_rows"]
-
-
 Layout = list[Any]  # kind (numbers, objects, frame, series, columns), names, the frame's library
 NUMBERS: Layout = ["numbers", [], ""]
 

@@ -28,8 +28,6 @@ from fairsaoml.runs.spec import versions
 if TYPE_CHECKING:
     from fairsaoml.serve.model import RunModel
 
-__all__ = ["Saveable", "Saved", "load", "part", "saved_learner"]
-
 MANIFEST = "manifest.json"
 OURS = (MANIFEST, "previous.json", "state-*.safetensors", ".*.part")
 # The modules whose classes a manifest may name in its `kind`, such as `sklearn.AODClassifier`.

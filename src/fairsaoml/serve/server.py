@@ -20,8 +20,6 @@ from fairsaoml.serve.app import App
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.tasks import TaskRules
 
-__all__ = ["collect_seldom", "serve"]
-
 BACKLOG = 1024
 COLLECTED = 50_000  # new objects, before garbage is looked for among them
 SWITCH_SECONDS = 0.0005  # between threads: whoever waits for a commit goes on at once

@@ -30,8 +30,6 @@ from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.store import FullDisk, Store, to_text
 from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, TaskRules, Tasks
 
-__all__ = ["STORE", "TALLY", "Service", "read_rows"]
-
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
 TALLY = ("issued", "labelled", "late", "expired", "unknown", "repeated", "corrected", "never")

@@ -16,8 +16,6 @@ from typing import Any
 
 from fairsaoml.core.errors import DataError, RunError
 
-__all__ = ["LABELLED", "NEVER", "TAKEN", "WAITING", "FullDisk", "Store", "to_text"]
-
 SCHEMA = 1
 SYNCHRONOUS = "FULL"  # a commit is on the disk before it counts, even if the power fails
 LOG_PAGES = (

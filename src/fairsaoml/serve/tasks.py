@@ -13,8 +13,6 @@ from typing import Literal, NamedTuple
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
 
-__all__ = ["TAKEN_ROWS", "NewRow", "TakenRow", "Tally", "TaskRules", "Tasks"]
-
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
 

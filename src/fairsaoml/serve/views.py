@@ -25,8 +25,6 @@ from fairsaoml.serve.reading import is_text, to_line
 from fairsaoml.serve.service import TALLY, Service
 from fairsaoml.serve.store import NEVER
 
-__all__ = ["Metrics", "Views"]
-
 MOST_LINES = 2000  # rounds or events in one answer
 WINDOW = 100  # rounds that `fairness` speaks of, unless asked
 FIGURES = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")

@@ -16,16 +16,6 @@ from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.core.registry import Registry
 from fairsaoml.streams.stream import Stream
 
-__all__ = [
-    "CATALOG",
-    "STREAMS",
-    "StreamEntry",
-    "is_table",
-    "open_stream",
-    "require_file",
-    "setting_names",
-]
-
 TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
 MOST_FILES, MOST_COLUMNS = 1000, 20  # that are looked at for a suggestion, that are named
 

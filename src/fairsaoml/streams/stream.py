@@ -9,8 +9,6 @@ import numpy as np
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Schema, Task
 
-__all__ = ["LARGEST_VALUE", "Stream", "checked"]
-
 LARGEST_VALUE = 100.0  # learners step on features of about unit size; beyond this they are clipped
 
 

@@ -26,8 +26,6 @@ from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.streams.stream import Stream
 
-__all__ = ["Environment", "best_achievable", "environments", "posterior", "synthetic"]
-
 MOST = 10**6  # tasks or rows; more is a slip of the keyboard
 MERIT_FEATURES = (
     *("income", "debt_ratio", "credit_years", "savings", "loan_amount"),

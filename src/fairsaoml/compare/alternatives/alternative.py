@@ -20,23 +20,6 @@ from numpy.typing import NDArray
 
 from fairsaoml.core.types import Schema, Task
 
-__all__ = [
-    "Alternative",
-    "Decide",
-    "Decisions",
-    "Fit",
-    "Refitted",
-    "Settings",
-    "boosted_refit",
-    "constant",
-    "exponentiated_gradient",
-    "logistic_refit",
-    "river_forest",
-    "river_logistic",
-    "sgd",
-    "threshold_optimizer",
-]
-
 Decisions = NDArray[np.int64]  # (row,) 0 or 1
 Decide = Callable[[Any, Any], Decisions]  # of features and group codes
 Fit = Callable[[Any, Any, Any], Decide]  # of features, labels of both classes, group codes

@@ -11,8 +11,6 @@ from fairsaoml.compare.alternatives.alternative import Alternative
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema
 
-__all__ = ["CATALOG", "Listing", "defaults", "listing", "make", "words"]
-
 
 class Listing(NamedTuple):
     """How an alternative is made, and what a reader of its row must know."""

@@ -31,8 +31,6 @@ from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json, ver
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream, checked
 
-__all__ = ["AlternativeSpec", "compare_alternatives", "plan", "prequential", "run_alternative"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AlternativeSpec:

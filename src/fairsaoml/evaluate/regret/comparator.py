@@ -28,8 +28,6 @@ from scipy.special import entr, expit
 from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
 from fairsaoml.evaluate.regret.rounds import Floats, Ints, Rounds
 
-__all__ = ["Comparators", "best_models"]
-
 TOLERANCE = 1e-5  # duality gap per round that is asked for
 FAR = 1e3  # without a ball, proofs hold for all models of at most this norm
 MOST_STEPS = 40

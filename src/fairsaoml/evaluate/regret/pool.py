@@ -26,8 +26,6 @@ from fairsaoml.evaluate.regret.comparator import Comparators
 from fairsaoml.evaluate.regret.rounds import window_sums
 from fairsaoml.evaluate.seeds import bucket, stacked
 
-__all__ = ["Pool", "best_of_pool", "fit_pool"]
-
 PRICES = (0.0, 0.3, 1.0, 4.0)  # of a gap, in units of loss; one start each
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)  # of a model's scores that are kept
 STEPS = 300

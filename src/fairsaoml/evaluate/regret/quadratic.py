@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Limits", "Solution", "minimise"]
-
 MOST_ITERATIONS = 60
 FIRST_CENTRING = 0.2  # how much of the complementarity the first iteration aims to leave
 LEAST_CENTRING = 0.02  # and one after a long step

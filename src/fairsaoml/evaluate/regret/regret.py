@@ -39,17 +39,6 @@ from fairsaoml.evaluate.regret.rounds import (
 )
 from fairsaoml.evaluate.seeds import bucket, stacked
 
-__all__ = [
-    "Growth",
-    "LossSeries",
-    "chosen_windows",
-    "journal_series",
-    "largest_regret",
-    "proven_growth",
-    "regret",
-    "violations",
-]
-
 EXACT = (
     "linear model, gaps of logits: a convex program, solved to a duality gap of at most "
     "{gap:.1e} per round, constraints kept to {excess:.1e}"

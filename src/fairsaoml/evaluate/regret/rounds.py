@@ -17,20 +17,6 @@ from fairsaoml.core import prior
 from fairsaoml.core.types import Batch, Problem, Task
 from fairsaoml.evaluate.seeds import bucket, stacked
 
-__all__ = [
-    "Floats",
-    "Ints",
-    "Rounds",
-    "Worst",
-    "base_rates",
-    "deployment",
-    "doubling",
-    "linear_rounds",
-    "priors",
-    "window_sums",
-    "worst",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -20,8 +20,6 @@ from fairsaoml.core.primal_dual import move, project
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Key, Learner, Params, Problem
 
-__all__ = ["Averaging", "State", "averaged", "gains", "learn"]
-
 GAIN_CLIP = 1.0  # both combiners want gains in [-1, 1]
 ROUNDING = 1e-6  # a gain below this is the float32 rounding of two equal losses
 

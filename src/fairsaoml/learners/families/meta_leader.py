@@ -20,8 +20,6 @@ from fairsaoml.core.prior import Deployed
 from fairsaoml.core.task_memory import TaskDraws, TaskMemory
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
 
-__all__ = ["MetaLeaderConfig", "MetaSteps", "State", "learn", "meta_leader"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MetaLeaderConfig(DrawingConfig):

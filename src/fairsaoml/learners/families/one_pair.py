@@ -16,8 +16,6 @@ from fairsaoml.core.primal_dual import evaluate, start
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Key, Learner, PrimalDual, Problem
 
-__all__ = ["Move", "learn", "one_pair"]
-
 # (round, pair, rows, deployed) -> pair. The round is t of the rule's step sizes.
 Move = Callable[[Int[Array, ""], PrimalDual, Batch, Deployed], PrimalDual]
 

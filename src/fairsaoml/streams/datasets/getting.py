@@ -28,8 +28,6 @@ from fairsaoml.streams.datasets.home import (
 )
 from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
 
-__all__ = ["DATASETS", "KeptFiles", "Listener", "get_data", "list_data"]
-
 GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
 NYPD_FILES = "https://www.nyc.gov/assets/nypd/downloads"

@@ -14,19 +14,6 @@ import platformdirs
 from fairsaoml.core.errors import DataError
 from fairsaoml.files import replacing
 
-__all__ = [
-    "HOME_VARIABLE",
-    "KeptFiles",
-    "NotHere",
-    "OutOfReach",
-    "Progress",
-    "data_home",
-    "download",
-    "keep_table",
-    "kept_table",
-    "require_safe",
-]
-
 HOME_VARIABLE = "FAIRSAOML_DATA_HOME"
 
 Progress = Callable[[int, int | None], None]  # bytes that are here, bytes in all if known

@@ -29,8 +29,6 @@ from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Label
 from fairsaoml.streams.table.stream import equal_slices, stream_of_slices
 
-__all__ = ["load_ratings", "movielens", "read_ratings", "stream_of_ratings"]
-
 GET = "fairsaoml data get movielens"
 FOLDERS = ("movielens", "movielens-100k", "ml-100k")  # a copy of the files may lie in any of them
 FILE_NAME = "ratings.parquet"

@@ -30,8 +30,6 @@ import pyarrow.csv as pacsv
 
 from fairsaoml.core.errors import DataError, closest
 
-__all__ = ["BOROUGHS", "FEATURE", "PRECINCTS", "ROWS", "YEARS", "Stops", "code_book", "read_stops"]
-
 YEARS = range(2003, 2017)  # the 112-column files; 2017 has other columns and other meanings
 ROWS = {2011: 685_724, 2014: 45_787, 2015: 22_563, 2016: 12_404}  # stops of a year, where checked
 

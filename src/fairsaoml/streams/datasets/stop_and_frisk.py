@@ -53,16 +53,6 @@ from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Label
 from fairsaoml.streams.table.stream import TaskSlice, equal_slices, stream_of_slices
 
-__all__ = [
-    "DEFAULT_YEARS",
-    "keep_stops",
-    "load_arrests",
-    "load_years",
-    "parse_years",
-    "stop_and_frisk",
-    "stop_and_frisk_arrests",
-]
-
 DEFAULT_YEARS = "2014-2016"
 ARRESTS_YEAR = 2011
 ARRESTS = f"{ARRESTS_YEAR}-arrests"  # the file of that year with few columns

@@ -16,29 +16,6 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import DataError
 
-__all__ = [
-    "COMMA",
-    "POINT",
-    "UNTYPED",
-    "Factor",
-    "Numbers",
-    "array",
-    "canonical",
-    "checksum",
-    "decimal_of",
-    "dressed",
-    "factor",
-    "filled",
-    "is_flat",
-    "numbers",
-    "plain",
-    "positions",
-    "require_flat",
-    "some",
-    "texts",
-    "typed",
-]
-
 SHOWN = 5  # values named in a message
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)

@@ -16,17 +16,6 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.streams.table.dates import DAY, Clock, OutOfOrder
 from fairsaoml.streams.table.reading import join
 
-__all__ = [
-    "TASK_ROWS",
-    "Cut",
-    "Every",
-    "Numbering",
-    "TaskRows",
-    "continued_cut",
-    "cut",
-    "whole_tasks",
-]
-
 TASK_ROWS = 1000  # rows of a task when nobody says
 FEW_TASKS, FEW_ROWS = 20, 50  # a small table: about so many tasks, each of so many rows at least
 MOST = 10**9  # tasks, rows or units; more is a slip of the keyboard

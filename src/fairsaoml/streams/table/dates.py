@@ -14,21 +14,6 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.table.columns import Numbers, array, factor, filled, numbers
 
-__all__ = [
-    "CLOCK",
-    "DAY",
-    "TYPED",
-    "YEAR",
-    "Clock",
-    "OutOfOrder",
-    "Unreadable",
-    "formats",
-    "of_text",
-    "read",
-    "require_format",
-    "shown",
-]
-
 DAY = 86_400.0
 YEAR = 365.2425 * DAY
 CLOCK = "clock"  # the format of a time of day without a date

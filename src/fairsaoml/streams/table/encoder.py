@@ -30,8 +30,6 @@ from fairsaoml.streams.table.groups import MISSING, Crossed, Protected, Sensitiv
 from fairsaoml.streams.table.reading import read_table
 from fairsaoml.streams.table.roles import Label
 
-__all__ = ["CLIP", "Categorical", "Date", "Dropped", "Encoded", "Encoder", "Numeric"]
-
 VERSION = 2  # of the saved form; encoders of version 1 are read, and encode as they did
 OTHER = "other"  # the category of all that was not seen
 CLIP = 5.0  # standardised values stay within +-CLIP, so one wild row cannot wreck a gradient

@@ -18,8 +18,6 @@ from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Roles, fit_label
 from fairsaoml.streams.table.survey import MONTH_OR_DAY, ambiguous
 
-__all__ = ["fit_first_task", "leaks"]
-
 SMALL_START = 30  # a first task of fewer rows is worth a note
 FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
 LABEL = ""  # beside the names of groups

@@ -30,19 +30,6 @@ from fairsaoml.streams.table.columns import (
     texts,
 )
 
-__all__ = [
-    "Crossed",
-    "Grouped",
-    "Protected",
-    "Sensitive",
-    "columns_of",
-    "fit_levels",
-    "fit_sensitive",
-    "in_order_of_size",
-    "known_by_column",
-    "listed",
-]
-
 MISSING = "missing"  # what saved encoders of version 1 call the level of rows without a value
 MAX_LEVELS = 12  # groups of one attribute; each brings its own constraints
 MOSTLY = 0.5  # a sensitive column missing more than this tells nothing of fairness

@@ -8,8 +8,6 @@ from fairsaoml.streams.table.columns import factor, is_flat
 from fairsaoml.streams.table.groups import MAX_LEVELS
 from fairsaoml.streams.table.reading import Source
 
-__all__ = ["guessed_options", "may_be_protected"]
-
 FIRST_ROWS = 10_000
 PROTECTED = re.compile(  # words in the name of a column that the law may protect
     r"sex|gender|race|racial|ethnic\w*|age|\w*birth\w*|dob|religio\w*|disab\w*|nationality|"

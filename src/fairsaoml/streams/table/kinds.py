@@ -40,8 +40,6 @@ from fairsaoml.streams.table.encoder import (
 from fairsaoml.streams.table.groups import MISSING, in_order_of_size
 from fairsaoml.streams.table.reading import need, read_table
 
-__all__ = ["fit_encoder"]
-
 MAX_CODES = 8  # whole numbers of so few values are read as categories ...
 ROWS_PER_CODE = 10  # ... if the first task shows each of them often enough
 CODE_RANGE = 16  # ... and they lie close together: 0, 7688 and 99999 are amounts

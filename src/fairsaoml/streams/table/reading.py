@@ -22,8 +22,6 @@ from fairsaoml.core.errors import DataError, closest
 from fairsaoml.streams.table.columns import UNTYPED, plain, texts
 from fairsaoml.streams.table.text import TextTable, reading
 
-__all__ = ["Source", "join", "need", "open_source", "read_table", "to_arrow"]
-
 BATCH_ROWS = 1 << 16  # one batch of a Parquet file
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")

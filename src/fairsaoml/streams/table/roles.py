@@ -20,8 +20,6 @@ from fairsaoml.streams.table.columns import canonical, factor, positions, some
 from fairsaoml.streams.table.groups import columns_of, in_order_of_size, listed
 from fairsaoml.streams.table.reading import need
 
-__all__ = ["Label", "Roles", "column_name", "fit_label", "names_of", "type_of"]
-
 # Where the first task has one value only: the other one.
 OPPOSITES = {
     "1": "0",

@@ -14,8 +14,6 @@ import pyarrow as pa
 from fairsaoml.streams.table.columns import numbers
 from fairsaoml.streams.table.encoder import CLIP, Categorical, Date, Encoder, Numeric, logarithm
 
-__all__ = ["NUMBERS", "RowEncoder"]
-
 MOST_REMEMBERED = 10_000  # values of a column
 NUMBERS = frozenset({int, float, type(None)})
 

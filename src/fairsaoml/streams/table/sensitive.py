@@ -8,8 +8,6 @@ import numpy as np
 
 from fairsaoml.core.errors import DataError
 
-__all__ = ["UNNAMED", "sensitive_columns"]
-
 UNNAMED = "sensitive_feature_{}"  # as Fairlearn calls them
 
 

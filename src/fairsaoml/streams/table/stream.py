@@ -39,15 +39,6 @@ from fairsaoml.streams.table.reading import open_source
 from fairsaoml.streams.table.roles import Roles, column_name, names_of
 from fairsaoml.streams.table.survey import survey
 
-__all__ = [
-    "TaskSlice",
-    "encode_rows",
-    "encoded_tasks",
-    "equal_slices",
-    "stream_from_table",
-    "stream_of_slices",
-]
-
 
 def stream_from_table(
     source: Any,

@@ -24,16 +24,6 @@ from fairsaoml.streams.table.dates import Clock, Unreadable
 from fairsaoml.streams.table.reading import Source, join
 from fairsaoml.streams.table.roles import Roles
 
-__all__ = [
-    "MONTH_OR_DAY",
-    "Fingerprint",
-    "Survey",
-    "ambiguous",
-    "known_beginning",
-    "survey",
-    "unknown_from",
-]
-
 SORTABLE_BYTES = 2 << 30  # a larger file is not loaded to be sorted
 MANY_LABELS = 50  # enough of them to refuse a label
 MONTH_OR_DAY = {"month/day/year", "day/month/year"}  # 01/02/2011 is either

@@ -19,8 +19,6 @@ import pyarrow.csv as pacsv
 
 from fairsaoml.core.errors import DataError
 
-__all__ = ["TextTable", "reading"]
-
 BLOCK_BYTES = 1 << 20  # one block of CSV text; Arrow reads some twenty ahead
 HEAD_BYTES = 1 << 16  # of a text file, from which header and separator are told
 MOST_HEAD_BYTES = 1 << 22  # a header that is longer is none
