@@ -141,7 +141,7 @@ def test_an_older_checkpoint_migrates_schema_by_schema(folder, monkeypatch):
     ("schema", "words"),
     [
         (99, r"of schema 7 or older, got 99; it was written by a newer fairsaoml: upgrade"),
-        (0, r"of schema 1 to 6, got 0; continue with the version of fairsaoml that wrote it"),
+        (0, r"of schema 1 to 7, got 0; continue with the version of fairsaoml that wrote it"),
     ],
 )
 def test_a_schema_that_cannot_be_read_is_refused_and_nothing_is_changed(folder, schema, words):
