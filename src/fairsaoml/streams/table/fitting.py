@@ -28,8 +28,8 @@ def fit_first_task(
     first: Any,
     roles: Roles,
     positive: Any,
-    time_format: str | None = None,
-    known_groups: Mapping[str, Sequence[str]] | None = None,
+    time_format: str | None,
+    known_groups: Mapping[str, Sequence[str]],
 ) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder, label and groups included, from the first task's labelled rows; and notes.
 
