@@ -45,7 +45,7 @@ def fit_first_task(
     )
     encoder = fit_encoder(
         table.select(list(roles.inputs)),
-        keep=roles.inputs if roles.named else (),
+        keep=roles.named,
         time_format=time_format,
     )
     notes = (*notes, *encoder.notes())
