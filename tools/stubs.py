@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 import fairsaoml
 from fairsaoml.core.settings import Settings
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.estimators.classes import RENAMED
+from fairsaoml.estimators.adapter import RENAMED
 from fairsaoml.learners.registry import BUILTIN, entry
 
 PACKAGE = Path(fairsaoml.__file__).parent

@@ -204,3 +204,8 @@ def _fit(name: str, column: Any, known: Sequence[Any]) -> Sensitive:
     if not len(known):
         return fit_levels(name, column)
     return fit_levels(name, pa.array([*dict.fromkeys(texts)], pa.string()))
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy number, as a search over settings gives it, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
