@@ -21,11 +21,10 @@ from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.serve.access import Access
 from fairsaoml.serve.app import App
-from fairsaoml.serve.live import learn
 from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.server import serve
-from fairsaoml.serve.service import STORE, Service, read_rows
+from fairsaoml.serve.service import STORE, Service, learn, read_rows
 from fairsaoml.serve.store import Store
 from fairsaoml.serve.tasks import TAKEN_ROWS, TaskRules
 
@@ -115,7 +114,7 @@ class Client:
     def learn(self):
         """Wait until nothing is left to learn."""
         service = self.app.service
-        while service.live.round < service.rounds_before + service.store.counts["rounds"]:
+        while service.live.round < service.rounds_before + service.tasks.counts["rounds"]:
             assert not self.app.problem, self.app.problem
 
 

@@ -71,7 +71,6 @@ class App:
         await work
         self.writer.shutdown()
         self.learner.shutdown()
-        self.views.close()
         self.service.close()
 
     def end(self) -> None:
