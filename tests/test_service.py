@@ -17,9 +17,9 @@ from fairsaoml.runs.learn import learn
 from fairsaoml.serve import access
 from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
+from fairsaoml.serve.app import document
 from fairsaoml.serve.predict import predict_rows
 from fairsaoml.serve.reading import Reader
-from fairsaoml.serve.routes import document
 from fairsaoml.serve.saving import load
 from fairsaoml.serve.service import Service
 from fairsaoml.streams.table.kinds import fit_encoder
@@ -146,7 +146,7 @@ def test_rows_may_come_as_lines_and_are_answered_as_lines(served_folder):
 
 
 def test_too_many_rows_or_bytes_are_refused(served_folder, monkeypatch):
-    monkeypatch.setattr("fairsaoml.serve.routes.MOST_ROWS", 2)
+    monkeypatch.setattr(access, "MOST_ROWS", 2)
     assert served_folder.predict(ROW, ROW, ROW)[0] == 413
     monkeypatch.setattr(access, "BODY_BYTES", 10)
     assert served_folder.predict(ROW)[0] == 413
