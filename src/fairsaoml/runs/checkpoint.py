@@ -6,9 +6,7 @@ pair is used instead.
 """
 
 import hashlib
-import json
 import re
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +18,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from fairsaoml.core.errors import RunError
+from fairsaoml.core.errors import RunError, warn
 from fairsaoml.core.types import State
-from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
+from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_sealed
 from fairsaoml.runs.migrations import MIGRATIONS, Arrays, Manifest
 
 CHECKPOINT_SCHEMA = 7
@@ -67,15 +65,9 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
         before = read_bytes(folder / CURRENT)
     if before is not None:
         write_bytes(folder / PREVIOUS, before)
-    manifest = {
-        "schema": CHECKPOINT_SCHEMA,
-        "round": round,
-        "file": file,
-        "sha256": checksum,
-        **about,
-    }
+    manifest = {"schema": CHECKPOINT_SCHEMA, "round": round, "file": file, "sha256": checksum}
     # Every digit of a setting: rounded, it would be another one.
-    write_text(folder / CURRENT, json.dumps(sealed(manifest), indent=2, allow_nan=False) + "\n")
+    write_sealed(folder / CURRENT, manifest | about, SEAL)
     wanted = _named_files(folder)
     for stale in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
         if stale.name not in wanted:
@@ -124,10 +116,7 @@ def newest(
                 return make(manifest, arrays)
         except (*DAMAGED, SafetensorError) as problem:
             problems.append(f"{path.name}: {problem}")
-            warnings.warn(
-                f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one",
-                stacklevel=2,
-            )
+            warn(f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one")
     if problems:
         raise RunError(f"no intact checkpoint in {folder}: {'; '.join(problems)}; use --force")
     return None
