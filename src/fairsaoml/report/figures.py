@@ -217,8 +217,14 @@ def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:
     Of each its weights, awake levels, dual and violation; the axes are the same for all.
     """
     reaches = {key: _reach(runs, key) for key in STATE}
-    charts = [(i, run, _inside(run, reaches)) for i, run in enumerate(runs) if not run.sealed]
-    return [(i, run, chart) for i, run, chart in charts if chart.panels or not run.constraints]
+    seen = []
+    for i, run in enumerate(runs):
+        drawn = _inside(run, reaches)
+        # Of other libraries' models nothing is recorded, not even a loss.
+        recorded = any(line.get("loss") is not None for line in run.lines)
+        if recorded and (drawn.panels or not run.constraints):
+            seen.append((i, run, drawn))
+    return seen
 
 
 def _reach(runs: Sequence[Run], key: str) -> tuple[float, float]:
