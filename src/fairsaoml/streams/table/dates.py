@@ -70,20 +70,25 @@ def require_format(format: str) -> None:
         raise ConfigError(f"unknown time format {format!r}; {closest(str(format), known)}")
 
 
-def formats(values: Any, asked: str | None = None) -> tuple[str, ...]:
-    """The formats that read every one of these texts, in order of preference, `asked` first.
+def formats(column: Any, asked: str | None = None) -> tuple[str, ...]:
+    """The formats that read every value of a column, in order of preference, `asked` first.
 
     >>> formats(pa.array(["01/02/2011", "12/31/2011"])), formats(pa.array(["01/02/2011"]))
     (('month/day/year',), ('month/day/year', 'day/month/year'))
     >>> formats(pa.array(["2011-02-30"])), formats(pa.array(["soon"]))
     ((), ())
     """
+    column = array(column)
+    if pa.types.is_temporal(column.type):
+        return (CLOCK if pa.types.is_time(column.type) else TYPED,)
+    values = factor(column).values
     if not len(values):
         return ()
+    likely = [*dict.fromkeys([*([asked] if asked else []), *_FORMATS])]
     # The first value alone rules out nearly every format, and nearly every column that is no date.
-    known = dict.fromkeys([*([asked] if asked else []), *_FORMATS])
-    likely = [name for name in known if not np.isnan(of_text(values[:1], name)).any()]
-    return tuple(name for name in likely if not np.isnan(of_text(values, name)).any())
+    for some in (values[:1], values):
+        likely = [name for name in likely if not np.isnan(of_text(some, name)).any()]
+    return tuple(likely)
 
 
 def of_text(values: Any, format: str, *, utc: bool = False) -> np.ndarray:
@@ -124,7 +129,7 @@ def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
         return Numbers(values=_of_typed(column, utc=utc), unreadable=0)
     distinct = factor(column)
     if format == TYPED:  # fitted on dates, given texts: take them as they are written
-        format = next(iter(formats(distinct.values)), "year-month-day")
+        format = (*formats(distinct.values), "year-month-day")[0]
     seconds = of_text(distinct.values, format, utc=utc)
     return distinct.numbers(seconds, np.isnan(seconds))
 
@@ -211,13 +216,9 @@ class Clock:
         >>> Clock.candidates(pa.array([881250949, 881250950])), Clock.candidates(pa.array(["?"]))
         (('number',), ())
         """
-        column = array(column)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            return (TYPED,)
-        texts = factor(column).values
-        known = tuple(name for name in formats(texts) if name != CLOCK)
-        read = numbers(texts)
-        return known if read.unreadable or not len(texts) else (*known, NUMBER)
+        known = tuple(name for name in formats(column) if name != CLOCK)
+        times = numbers(column)
+        return known if times.unreadable or np.isnan(times.values).all() else (*known, NUMBER)
 
     @staticmethod
     def readings(name: str, column: Any, asked: str | None) -> "list[Clock]":

@@ -15,10 +15,11 @@ What comes later and does not fit is put in a defined place and remarked upon:
 How an encoder is fitted: `fairsaoml.streams.table.kinds`.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Encoded(NamedTuple):
 class Numeric:
     """Standardised: (v - center) / scale within +-5; v in signed logarithms if `unit` is set."""
 
-    kind: ClassVar[str] = "numeric"
+    kind: str = "numeric"
     name: str
     center: float
     scale: float
@@ -91,7 +92,7 @@ class Numeric:
 class Categorical:
     """One feature per level and one for all others; a column of two levels is one feature."""
 
-    kind: ClassVar[str] = "categorical"
+    kind: str = "categorical"
     name: str
     levels: tuple[str, ...]
     share: float = 0.0  # of the second of two levels in the first task: stands in for the unknown
@@ -130,7 +131,7 @@ class Categorical:
 class Date:
     """Years since the first task, and where in the year, the week and the day (sine, cosine)."""
 
-    kind: ClassVar[str] = "date"
+    kind: str = "date"
     name: str
     format: str
     center: float  # seconds since 1970
@@ -230,13 +231,8 @@ class Encoder:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values only."""
-        return {
-            "version": VERSION,
-            "columns": [{"kind": c.kind} | _plain(c) for c in self.columns],
-            "dropped": [_plain(column) for column in self.dropped],
-            "label": None if self.label is None else _plain(self.label),
-            "sensitive": [_plain(role) for role in self.sensitive],
-        }
+        plain: dict[str, Any] = json.loads(json.dumps({"version": VERSION} | asdict(self)))
+        return plain
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> "Encoder":
@@ -321,18 +317,6 @@ def _turn(share: np.ndarray) -> list[np.ndarray]:
     return [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    return {
-        name: list(part) if isinstance(part, tuple) else part
-        for name, part in asdict(value).items()
-    }
-
-
 def _made(cls: type, saved: Mapping[str, Any]) -> Any:
-    return cls(
-        **{
-            name: tuple(part) if isinstance(part, list) else part
-            for name, part in saved.items()
-            if name != "kind"
-        }
-    )
+    lists = {name: tuple(part) for name, part in saved.items() if isinstance(part, list)}
+    return cls(**{**saved, **lists})
