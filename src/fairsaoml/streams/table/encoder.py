@@ -17,7 +17,7 @@ How an encoder is fitted: `fairsaoml.streams.table.kinds`.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -83,9 +83,9 @@ class Numeric:
         with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
             scaled = (logarithm(read.values, self.unit) - self.center) / self.scale
         beyond = int((np.abs(scaled) > CLIP).sum())
-        cut = Remark(self.name, beyond, f"are cut at {CLIP:g} standard deviations")
-        more = [cut] if beyond > MUCH_CLIPPED * len(scaled) else []
-        return _with_gaps(self, [np.clip(scaled, -CLIP, CLIP)], read, "hold no number", more)
+        many = beyond if beyond > MUCH_CLIPPED * len(scaled) else 0
+        cut = Remark(self.name, many, f"are cut at {CLIP:g} standard deviations")
+        return _with_gaps(self, [np.clip(scaled, -CLIP, CLIP)], read, "hold no number", cut)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,18 +113,15 @@ class Categorical:
         per_value = np.where(place < 0, other, place)
         missing = self.levels.index(MISSING) if MISSING in self.levels else other
         codes = distinct.spread(per_value, missing)
-        remarks = []
-        absent = int((distinct.codes < 0).sum())
-        if absent and missing == other:
-            remarks.append(Remark(self.name, absent, NO_VALUE))
+        absent = int((distinct.codes < 0).sum()) if missing == other else 0
         new = distinct.numbers(per_value.astype(np.float64), per_value == other)
-        if new.unreadable and other < MAX_CATEGORIES:  # beyond that, rare ones were folded
-            remarks.append(
-                Remark(self.name, new.unreadable, "are of no known category", new.example)
-            )
-        if other == 2:
-            return _stack([np.array([0.0, 1.0, self.share])[codes]], remarks)
-        return Encoded(np.eye(other + 1, dtype=np.float32)[codes], tuple(remarks))
+        strange = new.unreadable if other < MAX_CATEGORIES else 0  # beyond, rare ones were folded
+        two = np.array([[0.0], [1.0], [self.share]], np.float32)
+        return _encoded(
+            (two if other == 2 else np.eye(other + 1, dtype=np.float32))[codes],
+            Remark(self.name, absent, NO_VALUE),
+            Remark(self.name, strange, "are of no known category", new.example),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,26 +284,22 @@ def logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
 
 
 def _with_gaps(
-    column: Numeric | Date,
-    parts: list[np.ndarray],
-    read: Numbers,
-    unreadable: str,
-    remarks: Sequence[Remark] = (),
+    column: Numeric | Date, parts: list[np.ndarray], read: Numbers, unreadable: str, *more: Remark
 ) -> Encoded:
     """Parts with 0 where there is no usable value, which a flag or a remark says."""
     absent = np.isnan(read.values)
-    gaps = []
-    if read.unreadable:
-        gaps.append(Remark(column.name, read.unreadable, unreadable, read.example))
     unflagged = 0 if column.flag else int(absent.sum()) - read.unreadable
-    if unflagged:
-        gaps.append(Remark(column.name, unflagged, NO_VALUE))
     features = [np.where(absent, 0.0, part) for part in parts]
-    return _stack([*features, absent] if column.flag else features, [*gaps, *remarks])
+    return _encoded(
+        np.stack([*features, absent] if column.flag else features, axis=1).astype(np.float32),
+        Remark(column.name, read.unreadable, unreadable, read.example),
+        Remark(column.name, unflagged, NO_VALUE),
+        *more,
+    )
 
 
-def _stack(features: list[np.ndarray], remarks: list[Remark]) -> Encoded:
-    return Encoded(np.stack(features, axis=1).astype(np.float32), tuple(remarks))
+def _encoded(x: np.ndarray, *remarks: Remark) -> Encoded:
+    return Encoded(x, tuple(remark for remark in remarks if remark.rows))
 
 
 def _circle(period: str) -> tuple[str, str]:

@@ -138,10 +138,8 @@ def stream_from_table(
     waiting = [chain([first], begun)]  # the pass that fitting began is the first one's to finish
 
     def passes(seed: int) -> Iterator[Task]:
-        if waiting:
-            return encoded_tasks(waiting.pop(), fitted, domain, clock)
         again = cut(surveyed.source.batches(roles.columns), Numbering(cutting, clock))
-        return encoded_tasks(again, fitted, domain, clock)
+        return encoded_tasks(waiting.pop() if waiting else again, fitted, domain, clock)
 
     first_task = next(encoded_tasks([first], fitted))
     last_rows = None
