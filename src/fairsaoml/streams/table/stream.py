@@ -219,8 +219,11 @@ def encoded_tasks(
             warnings.append(f"{left_out} rows without a label were left out")
             table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         grouped = [role.codes(table) for role in encoder.sensitive]
+        new_groups = {}
         for role, (codes, missing, strange) in zip(encoder.sensitive, grouped, strict=True):
             attribute = role.attribute.name
+            if strange:
+                new_groups[attribute] = dict(strange)
             if missing:
                 warnings.append(f"{attribute}: {missing} rows without a value, counted apart")
             new = int((codes == len(role.levels)).sum()) - missing
@@ -242,21 +245,17 @@ def encoded_tasks(
             warnings=tuple(warnings),
             left_out=left_out,
             period=period,
-            new_groups={
-                role.attribute.name: dict(one.strange)
-                for role, one in zip(encoder.sensitive, grouped, strict=True)
-                if one.strange
-            },
+            new_groups=new_groups,
         )
 
 
 def _domain(table: Any, column: str | None) -> tuple[str, int]:
     """The name most rows give, the first in the alphabet among equals; and how many names."""
-    distinct = None if column is None else factor(table[column])
-    if distinct is None or not len(distinct.values):
+    if column is None:
         return "", 0
-    counts = distinct.counts()
-    return min(distinct.values.filter(pa.array(counts == counts.max())).to_pylist()), len(counts)
+    names = factor(table[column])
+    rows = dict(zip(names.values.to_pylist(), names.counts(), strict=True))
+    return min(rows, key=lambda name: (-rows[name], name), default=""), len(rows)
 
 
 class TaskSlice(NamedTuple):
