@@ -139,27 +139,29 @@ class Date:
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the columns of x."""
-        dated = self.format != dates.CLOCK
-        parts = ["trend", *_circle("year"), *_circle("week")] if dated else []
-        parts += _circle("day") if self.hours else ()
         flag = (f"{self.name}={MISSING}",) if self.flag else ()
-        return (*(f"{self.name}:{part}" for part in parts), *flag)
+        return (*(f"{self.name}:{part}" for part in self._parts(np.zeros(1))), *flag)
 
     def encode(self, column: Any) -> Encoded:
         """(row, part)."""
         read = dates.read(column, self.format)
-        seconds = np.nan_to_num(read.values)
-        parts = [] if self.format == dates.CLOCK else self._calendar(seconds)
-        if self.hours:
-            parts += _turn(seconds / dates.DAY)
-        return _with_gaps(self, parts, read, "hold no date that could be read")
+        parts = self._parts(np.nan_to_num(read.values))
+        return _with_gaps(self, [*parts.values()], read, "hold no date that could be read")
 
-    def _calendar(self, seconds: np.ndarray) -> list[np.ndarray]:
-        trend = np.clip((seconds - self.center) / self.scale, -CLIP, CLIP)
-        days = np.floor(seconds / dates.DAY).astype("M8[D]")
-        day_of_year = (days - days.astype("M8[Y]").astype("M8[D]")).astype(np.float64)
-        day_of_week = (days.astype(np.int64) + FIRST_WEEKDAY) % 7
-        return [trend, *_turn(day_of_year / (dates.YEAR / dates.DAY)), *_turn(day_of_week / 7)]
+    def _parts(self, seconds: np.ndarray) -> dict[str, np.ndarray]:
+        parts, turns = {}, {}
+        if self.format != dates.CLOCK:
+            parts["trend"] = np.clip((seconds - self.center) / self.scale, -CLIP, CLIP)
+            days = np.floor(seconds / dates.DAY).astype("M8[D]")
+            day_of_year = (days - days.astype("M8[Y]").astype("M8[D]")).astype(np.float64)
+            turns["year"] = day_of_year / (dates.YEAR / dates.DAY)
+            turns["week"] = (days.astype(np.int64) + FIRST_WEEKDAY) % 7 / 7
+        if self.hours:
+            turns["day"] = seconds / dates.DAY
+        for period, share in turns.items():
+            parts[f"{period}_sin"] = np.sin(2 * np.pi * share)
+            parts[f"{period}_cos"] = np.cos(2 * np.pi * share)
+        return parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,14 +302,6 @@ def _with_gaps(
 
 def _encoded(x: np.ndarray, *remarks: Remark) -> Encoded:
     return Encoded(x, tuple(remark for remark in remarks if remark.rows))
-
-
-def _circle(period: str) -> tuple[str, str]:
-    return f"{period}_sin", f"{period}_cos"
-
-
-def _turn(share: np.ndarray) -> list[np.ndarray]:
-    return [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
 
 
 def _made(cls: type, saved: Mapping[str, Any]) -> Any:
