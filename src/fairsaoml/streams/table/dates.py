@@ -146,16 +146,6 @@ def _with_clock(format: str, text: str) -> str:
     return next((one for one in longer if not np.isnan(of_text(pa.array([text]), one)).any()), "")
 
 
-def shown(seconds: float) -> str:
-    """A time for people.
-
-    >>> shown(86400.0), shown(86401.0)
-    ('1970-01-02', '1970-01-02 00:00:01')
-    """
-    text = str(np.datetime64(int(seconds), "s")).replace("T", " ")
-    return text.removesuffix(" 00:00:00")
-
-
 def _of_typed(column: Any, *, utc: bool) -> np.ndarray:
     """Seconds of an Arrow date, timestamp or time-of-day array, NaN where it is null."""
     if pa.types.is_timestamp(column.type) and column.type.tz is not None and not utc:
@@ -254,12 +244,20 @@ class Clock:
         >>> Clock(column="t", format="day/month/year").period(table)
         ('2011-01-31', '2011-02-01')
         """
-        ends = self.seconds(table.take([0, table.num_rows - 1]))
+        first, last = self.seconds(table.take([0, table.num_rows - 1]))
+        return self.shown(first), self.shown(last)
+
+    def shown(self, value: float) -> str:
+        """A time of the column for people.
+
+        >>> [Clock(column="t", format="number").shown(value) for value in (12.0, 881250949.0)]
+        ['12', '1997-12-04 15:55:49']
+        """
         try:
-            unit = self.per_second(float(ends[0]))
-        except DataError:
-            return f"{ends[0]:g}", f"{ends[1]:g}"
-        return shown(ends[0] / unit), shown(ends[1] / unit)
+            seconds = int(value / self.per_second(value))
+        except DataError:  # no time since 1970
+            return f"{value:g}"
+        return str(np.datetime64(seconds, "s")).replace("T", " ").removesuffix(" 00:00:00")
 
     def doubts(self, table: Any) -> tuple[str, ...]:
         """A note where times are small whole numbers that come again and again, as ages do.
@@ -303,15 +301,4 @@ class Unreadable(DataError):
             f"expected a time written as {clock.format} in every row of {clock.column!r}, got "
             f"{repr(got) if got else 'nothing'} (first at row {row}); "
             f"mend those rows or leave them out{advice}"
-        )
-
-
-class OutOfOrder(DataError):
-    """A row that is older than the one before it."""
-
-    def __init__(self, clock: Clock, row: int, later: float, earlier: float) -> None:
-        words = "{:g}".format if clock.format == NUMBER else shown
-        super().__init__(
-            f"expected rows in order of {clock.column!r}, got {words(later)} after "
-            f"{words(earlier)} at row {row}; sort them by time first"
         )
