@@ -197,35 +197,29 @@ class Clock:
     column: str
     format: str
 
-    @staticmethod
-    def candidates(column: Any) -> tuple[str, ...]:
-        """The ways in which every value can be read, the likeliest first.
-
-        >>> Clock.candidates(pa.array(["2011-01-31", "2011-02-01"]))
-        ('year-month-day',)
-        >>> Clock.candidates(pa.array([881250949, 881250950])), Clock.candidates(pa.array(["?"]))
-        (('number',), ())
-        """
-        known = tuple(name for name in formats(column) if name != CLOCK)
-        times = numbers(column)
-        return known if times.unreadable or np.isnan(times.values).all() else (*known, NUMBER)
-
-    @staticmethod
-    def readings(name: str, column: Any, asked: str | None) -> "list[Clock]":
+    @classmethod
+    def readings(cls, name: str, column: Any, asked: str | None = None) -> "list[Clock]":
         """The ways in which the first value can be read, the likeliest first; or the one asked for.
 
         Raises DataError if there is none.
+
+        >>> [clock.format for clock in Clock.readings("t", pa.array(["2011-01-31", "?"]))]
+        ['year-month-day']
+        >>> [clock.format for clock in Clock.readings("t", pa.array([881250949, 881250950]))]
+        ['number']
         """
         column = array(column)
         texts = column[:1] if pa.types.is_temporal(column.type) else factor(column).values[:1]
-        formats = [asked] if asked else Clock.candidates(texts)
-        if not formats:
+        known = [asked] if asked else [name for name in formats(texts) if name != CLOCK]
+        if not asked and len(texts) and not numbers(texts).unreadable:
+            known.append(NUMBER)
+        if not known:
             got = repr(texts[0].as_py()) if len(texts) else "no values"
             raise DataError(
                 f"expected dates or numbers in the time column {name!r}, got {got}; "
                 "write them as 2011-01-31 or 2011-01-31 14:30, or say how with --time-format"
             )
-        return [Clock(column=name, format=format) for format in formats]
+        return [cls(column=name, format=format) for format in known]
 
     def seconds(self, table: Any, before: int = 0) -> np.ndarray:
         """Times of the rows; a row without one is an error. `before`: rows that came earlier."""
