@@ -98,7 +98,7 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
             yield day_or_month(name)
 
 
-def leaks(first: Task, last: Task | None, encoder: Encoder) -> tuple[str, ...]:
+def leaks(encoder: Encoder, first: Task, last: Task | None = None) -> tuple[str, ...]:
     """Notes on columns that alone say what the label or a group says in the first task.
 
     And on those that say the label in the `last` rows only, where these are known.

@@ -115,22 +115,18 @@ class Crossed:
             JOINED.join(pair) if all(pair) else ""
             for pair in product(*((*part.levels, "") for part in self.parts))
         ]
-        place = {level: code for code, level in enumerate(self.levels)}
-        code_of = np.array([place.get(pair, len(self.levels)) for pair in pairs], np.int32)
+        code_of = {level: code for code, level in enumerate(self.levels)}
+        codes = np.array([code_of.get(pair, len(self.levels)) for pair in pairs], np.int32)
         shape = [len(part.levels) + 1 for part in self.parts]
         pair_of = np.ravel_multi_index([one.codes for one in grouped], shape)
-        rows = dict(zip(*np.unique(pair_of, return_counts=True), strict=True))
-        new = {pairs[i]: int(n) for i, n in rows.items() if pairs[i] and pairs[i] not in place}
-        of_parts = {
+        strange = {
             f"{part.column}={value}": n
             for part, one in zip(self.parts, grouped, strict=True)
             for value, n in one.strange.items()
         }
-        return Grouped(
-            codes=code_of[pair_of],
-            missing=max(one.missing for one in grouped),
-            strange=of_parts | new,
-        )
+        rows = zip(pairs, np.bincount(pair_of, minlength=len(pairs)).tolist(), strict=True)
+        strange |= {pair: n for pair, n in rows if n and pair and pair not in code_of}
+        return Grouped(codes[pair_of], max(one.missing for one in grouped), strange)
 
 
 Protected = Sensitive | Crossed

@@ -117,8 +117,8 @@ def stream_from_table(
     batches = surveyed.source.batches(roles.columns)
     if clock is None and time is not None:  # an iterator: its first rows tell
         head = next((table for table in batches if table.num_rows), None)
-        batches = batches if head is None else chain([head], batches)
         if head is not None:
+            batches = chain([head], batches)
             require_flat(head, roles.flat)
             clock = Clock.readings(time, head[time], time_format)[0]
     numbering = Numbering(cutting, clock)
@@ -141,10 +141,8 @@ def stream_from_table(
         again = cut(surveyed.source.batches(roles.columns), Numbering(cutting, clock))
         return encoded_tasks(waiting.pop() if waiting else again, fitted, domain, clock)
 
-    first_task = next(encoded_tasks([first], fitted))
-    last_rows = None
-    if surveyed.end is not None:
-        last_rows = next(encoded_tasks([TaskRows(surveyed.end, 0)], fitted))
+    ends = [first] if surveyed.end is None else [first, TaskRows(surveyed.end, 0)]
+    first_task, *last_rows = encoded_tasks(ends, fitted)
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
@@ -176,7 +174,7 @@ def stream_from_table(
             *surveyed.notes,
             *(() if clock is None else clock.doubts(first.table)),
             *notes,
-            *leaks(first_task, last_rows, fitted),
+            *leaks(fitted, first_task, *last_rows),
         ),
     )
 
