@@ -177,7 +177,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 f"Classifier can't train on one class only: {classes[0]!r}; "
                 "name both in `classes`, the positive one last."
             )
-        names = {name for rows in self._waiting for name in rows.names}
+        names = self._names_waiting()
         if not names:
             raise ValueError("expected rows with features, got none in the whole task; give some")
         width = len(names) + self._checked("spare_features")
@@ -188,22 +188,23 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         self._scaling = Scaling.none(width)
         return online
 
+    def _names_waiting(self) -> set[Hashable]:
+        return {name for rows in self._waiting for name in rows.names}
+
     def _add_features(self) -> None:
         """Give new features a place, while there is one, and their mean and scale."""
-        new = {name for rows in self._waiting for name in rows.names if name not in self._slots}
+        new = self._names_waiting() - self._slots.keys()
         if not new:
             return
         names = sorted(new, key=lambda name: (type(name).__name__, str(name)))
-        room = len(self._scaling.center) - len(self._slots)
-        for name in names[:room]:
-            self._slots[name] = len(self._slots)
-        if names[room:]:
+        fresh = range(len(self._slots), len(self._scaling.center))[: len(names)]
+        self._slots |= zip(names, fresh, strict=False)
+        if left_out := names[len(fresh) :]:
             warn(
                 f"features that the first task did not show are left out: "
-                f"{', '.join(map(str, names[room:][:5]))}; spare_features keeps places for them",
+                f"{', '.join(map(str, left_out[:5]))}; spare_features keeps places for them",
             )
         if self._checked("standardize"):
-            fresh = [self._slots[name] for name in names[:room]]
             fitted = Scaling.of(self._matrix(self._waiting)[:, fresh])
             center, scale = self._scaling.center.copy(), self._scaling.scale.copy()
             center[fresh], scale[fresh] = fitted.center, fitted.scale
@@ -259,9 +260,15 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         )
 
     def _row(self, x: Mapping, sensitive_features: Any = None, **others: Any) -> Rows:
-        names, values = river_rows.features_of(x, self._keys())
-        groups = self._groups_of(x, sensitive_features)
-        return Rows(names, tuple(groups), [values], [], [tuple(groups.values())])
+        keys = self._keys()
+        names, values = river_rows.features_of(x, keys)
+        groups: Mapping = {key: x.get(key) for key in keys}
+        if sensitive_features is not None:
+            self._require_one_way(groups)
+            several = isinstance(sensitive_features, Mapping)
+            groups = sensitive_features if several else {UNNAMED.format(0): sensitive_features}
+        by_name = {str(name): value_or_none(value) for name, value in groups.items()}
+        return Rows(names, tuple(by_name), [values], [], [tuple(by_name.values())])
 
     def _rows(self, X: Any, sensitive_features: Any = None) -> Rows:
         names, values, columns = river_rows.columns_of(X, self._keys())
@@ -319,16 +326,6 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         keys = self._checked("sensitive")
         return (keys,) if isinstance(keys, str) else tuple(keys or ())
 
-    def _groups_of(self, x: Mapping, sensitive_features: Any) -> dict[str, Any]:
-        """Return a row's groups by name, from `sensitive_features` or from x."""
-        inside = {str(key): value_or_none(x.get(key)) for key in self._keys()}
-        if sensitive_features is None:
-            return inside
-        self._require_one_way(inside)
-        if isinstance(sensitive_features, Mapping):
-            return {str(name): value_or_none(value) for name, value in sensitive_features.items()}
-        return {UNNAMED.format(0): value_or_none(sensitive_features)}
-
     def _require_one_way(self, inside: Mapping) -> None:
         if inside:
             raise ValueError(
@@ -350,7 +347,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         return self._known_classes(), [str(name) for name in self._slots]
 
     def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        for name in (*self._slots, *(name for rows in self._waiting for name in rows.names)):
+        for name in (*self._slots, *self._names_waiting()):
             if not isinstance(name, str | int):
                 raise ConfigError(
                     f"expected feature names that are text or whole numbers, got {name!r}; "
