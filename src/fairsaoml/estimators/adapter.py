@@ -219,16 +219,14 @@ class Adapter(Saveable):
 
     def _saved(self) -> Saved:
         online = Saved(0, (), {}) if self._online is None else self._online._saved()
-        arrays, facts = self._library_saved()
         return Saved(
             round=online.round,
-            arrays={"online": online.arrays, "scaling": self._scaling, **arrays},
+            arrays={"online": online.arrays, "scaling": self._scaling},
             manifest={
                 "learner": self._learner,
                 "parameters": self._parameters(),
                 "groups": self._groups.to_json(),
                 "task_rows": self._task_rows,
-                **facts,
                 "online": online.manifest or None,
             },
         )
@@ -256,16 +254,7 @@ class Adapter(Saveable):
         self._task_rows = manifest.get("task_rows", cls._task_rows)
         scaling = part(saved.arrays, "scaling")
         self._scaling = Scaling(*(scaling[f".{name}"] for name in Scaling._fields))
-        self._restore_library(saved)
         return self
-
-    @abstractmethod
-    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what else this library needs saved: arrays by name, plain JSON by name."""
-
-    @abstractmethod
-    def _restore_library(self, saved: Saved) -> None:
-        """Set what `_library_saved` returned."""
 
 
 Adapted = TypeVar("Adapted", bound=Adapter)

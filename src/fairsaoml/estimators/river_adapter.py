@@ -18,7 +18,7 @@ brings it.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import randbits
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -346,22 +346,26 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
         return self._known_classes(), [str(name) for name in self._slots]
 
-    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _saved(self) -> Saved:
         for name in (*self._slots, *self._names_waiting()):
             if not isinstance(name, str | int):
                 raise ConfigError(
                     f"expected feature names that are text or whole numbers, got {name!r}; "
                     "other names cannot be saved"
                 )
+        saved = super()._saved()
         # The rows' numbers are arrays, as JSON has no NaN.
-        return {"waiting": [np.array(rows.x, np.float64) for rows in self._waiting]}, {
-            "labels": self._labels,
-            "features": list(self._slots),
-            "waiting": [rows._replace(x=[])._asdict() for rows in self._waiting],
-        }
+        saved.arrays["waiting"] = [np.array(rows.x, np.float64) for rows in self._waiting]
+        saved.manifest.update(
+            labels=self._labels,
+            features=list(self._slots),
+            waiting=[rows._replace(x=[])._asdict() for rows in self._waiting],
+        )
+        return saved
 
-    def _restore_library(self, saved: Saved) -> None:
-        manifest = saved.manifest
+    @classmethod
+    def _restored(cls, saved: Saved) -> Self:
+        self, manifest = super()._restored(saved), saved.manifest
         self._labels = manifest["labels"]
         self._slots = {name: place for place, name in enumerate(manifest["features"])}
         self._waiting = [
@@ -374,3 +378,4 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             )
             for place, rows in enumerate(manifest["waiting"])
         ]
+        return self
