@@ -15,17 +15,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.streams.datasets import home as data
 from fairsaoml.streams.datasets import movielens
 from fairsaoml.streams.datasets import stop_and_frisk as stops
-from fairsaoml.streams.datasets.home import (
-    KeptFiles,
-    NotHere,
-    OutOfReach,
-    Progress,
-    data_home,
-    download,
-    keep_table,
-)
+from fairsaoml.streams.datasets.home import KeptFiles
 from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
 
 GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
@@ -39,7 +32,7 @@ class Listener(NamedTuple):
     """Callbacks for what happens; by default they do nothing."""
 
     say: Callable[[str], None] = lambda words: None
-    progress: Callable[[str], AbstractContextManager[Progress]] = lambda title: nullcontext(
+    progress: Callable[[str], AbstractContextManager[data.Progress]] = lambda title: nullcontext(
         lambda done, total: None
     )
 
@@ -61,7 +54,7 @@ def get_data(
         raise ConfigError(f"unknown data set {name!r}; {closest(name, DATASETS)}")
     if years is not None and name != "stop-and-frisk":
         raise ConfigError(f"only stop-and-frisk has years to choose from, {name} has none")
-    where, listener = data_home(home), listener or Listener()
+    where, listener = data.data_home(home), listener or Listener()
     place = None if source is None else os.fspath(source)
     if name == "movielens":
         return _get_movielens(where, place, listener)
@@ -79,7 +72,7 @@ def get_data(
 
 def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
     """What can be got, and what of it is in the data home; plain JSON."""
-    where = data_home(home)
+    where = data.data_home(home)
 
     def years_here(*names: object) -> list[str]:
         kept = [str(name) for name in names if stops.kept_year(where, name).exists()]
@@ -117,7 +110,7 @@ def _get_movielens(home: Path, source: str | None, listener: Listener) -> KeptFi
     with _local(home, source or GROUPLENS_URL, listener, by_hand, sha256=sha256) as path:
         ratings = movielens.read_ratings(path)
         movielens.require_published(ratings, str(path))
-    keep_table(ratings, kept)
+    data.keep_table(ratings, kept)
     return KeptFiles((kept,))
 
 
@@ -219,7 +212,7 @@ def _loads(load: Callable[[], object], listener: Listener) -> bool:
         load()
         return True
     except DataError as error:
-        if not isinstance(error, NotHere):
+        if not isinstance(error, data.NotHere):
             listener.say(str(error))
         return False
 
@@ -246,9 +239,9 @@ def _local(
     target = home / "downloads" / (Path(urlsplit(source).path).name or "download")
     try:
         with listener.progress(target.name) as progress:
-            path = download(source, target, sha256=sha256, progress=progress)
+            path = data.download(source, target, sha256=sha256, progress=progress)
         yield path
-    except OutOfReach as error:
-        raise OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
+    except data.OutOfReach as error:
+        raise data.OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
     finally:
         target.unlink(missing_ok=True)

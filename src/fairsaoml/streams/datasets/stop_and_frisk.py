@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets import home as data
 from fairsaoml.streams.datasets import nypd
+from fairsaoml.streams.datasets.home import KeptFiles
 from fairsaoml.streams.datasets.nypd import Stops
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table import dates
@@ -85,15 +86,15 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> data.KeptFiles:
+def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:
     """Write these years of a file into the data home; what was kept of them before is replaced."""
     kept = []
     for year in sorted(set(stops.counts) & set(years)):
         table, notes = _year_of(stops, year)
         path = kept_year(home, year if stops.full else ARRESTS)
         data.keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
-        kept.append(data.KeptFiles((path,), notes))
-    return data.KeptFiles.joined(kept)
+        kept.append(KeptFiles((path,), notes))
+    return KeptFiles.joined(kept)
 
 
 def load_years(years: Iterable[int], home: Path) -> Rows:
