@@ -12,7 +12,7 @@ from tools.group_gaps import movielens_gaps
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.streams.datasets import movielens as module
 from fairsaoml.streams.datasets.movielens import movielens, read_ratings, stream_of_ratings
-from fairsaoml.streams.table.stream import encode_rows
+from fairsaoml.streams.table.encoder import Encoder
 from published import REAL, grouplens, grouplens_files, needs_real_data
 
 
@@ -99,9 +99,9 @@ def test_scaling_knows_only_the_first_task(ratings: pa.Table) -> None:
 
 def test_new_rows_are_encoded_by_the_saved_encoder(ratings: pa.Table) -> None:
     stream = stream_of_ratings(ratings)
-    saved = json.loads(json.dumps(stream.encoder))
+    saved = Encoder.from_json(json.loads(json.dumps(stream.encoder)))
     first = next(stream.tasks(0))
-    x, notes = encode_rows(saved, ratings.slice(0, len(first.y)))
+    x, notes = saved.encode(ratings.slice(0, len(first.y)))
     np.testing.assert_array_equal(x, first.x)
     assert notes == ()
 
