@@ -65,15 +65,22 @@ class TracedOnce:
 
     def lower(self, *arguments: Any) -> Any:
         """The program for such arguments, before it is compiled."""
-        function, was_on = self.function, gc.isenabled()
+        was_on = gc.isenabled()
         gc.disable()  # a fifth of the time that tracing takes went into a search for garbage
         try:
-            if self.made_of is not None:
-                function = _exported(function, self.made_of, self.returned, arguments).call
-            return jit(function, donate_argnums=self.donate).lower(*arguments)
+            return jit(self._traced(arguments), donate_argnums=self.donate).lower(*arguments)
         finally:
             if was_on:
                 gc.enable()
+
+    def shapes(self, *arguments: Any) -> Any:
+        """What it would return, as shapes, for a model that is loaded; nothing is compiled."""
+        return jax.eval_shape(self._traced(arguments), *arguments)
+
+    def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        if self.made_of is None:
+            return self.function
+        return _exported(self.function, self.made_of, self.returned, arguments).call
 
 
 def _exported(
