@@ -63,10 +63,6 @@ class TracedOnce:
         """Forget the programs of this process."""
         self.programs.clear()
 
-    def shapes(self, *arguments: Any) -> Any:
-        """What it would return, as shapes; nothing is compiled or computed."""
-        return jax.eval_shape(self._traced(arguments), *arguments)
-
     def lower(self, *arguments: Any) -> Any:
         """The program for such arguments, before it is compiled."""
         was_on = gc.isenabled()
@@ -76,6 +72,10 @@ class TracedOnce:
         finally:
             if was_on:
                 gc.enable()
+
+    def shapes(self, *arguments: Any) -> Any:
+        """What it would return, as shapes, for a model that is loaded; nothing is compiled."""
+        return jax.eval_shape(self._traced(arguments), *arguments)
 
     def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         if self.made_of is None:
