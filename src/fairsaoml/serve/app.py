@@ -28,7 +28,7 @@ from fairsaoml.serve.access import Refused
 from fairsaoml.serve.reading import parse, to_json
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.store import FullDisk
-from fairsaoml.serve.views import WINDOW, Metrics, Views
+from fairsaoml.serve.views import WINDOW, Views
 
 TICK_SECONDS = 1.0
 MOST_TOGETHER = 256  # requests
@@ -66,7 +66,6 @@ class App:
     ) -> None:
         self.service, self._tokens = service, tokens
         self.views = Views(service)
-        self.metrics = Metrics(self.views)
         self.writer = ThreadPoolExecutor(1, "writer")
         self.learner = ThreadPoolExecutor(1, "learner")
         self.predictions = Gather(service.decide, self.writer)
@@ -124,7 +123,7 @@ class App:
             response = answer if isinstance(answer, Response) else JSON(answer)
             status = response.status_code
         finally:
-            self.metrics.observe(path, status, time.perf_counter() - begun, time.time())
+            self.views.observe(path, status, time.perf_counter() - begun, time.time())
         return response
 
     @asynccontextmanager
@@ -199,7 +198,7 @@ class App:
     async def _model(self, request: Request) -> dict[str, Any]:
         """What runs."""
         content = await asyncio.to_thread(self.views.model)
-        return {**content, "traffic": self.metrics.traffic(), "problem": self.problem or None}
+        return {**content, "traffic": self.views.traffic(), "problem": self.problem or None}
 
     async def _rounds(self, request: Request) -> dict[str, Any]:
         """The journal's lines after a round."""
@@ -239,7 +238,7 @@ class App:
 
     async def _metrics(self, request: Request) -> Response:
         """Metrics for Prometheus."""
-        content = await asyncio.to_thread(self.metrics.text)
+        content = await asyncio.to_thread(self.views.metrics)
         return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _live(self, request: Request) -> dict[str, Any]:
