@@ -22,7 +22,7 @@ import numpy as np
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
 from fairsaoml.serve.store import LABELLED, NEVER, WAITING, to_text
-from fairsaoml.serve.tasks import WAITS, NewRow, Tally, TaskRules, Tasks
+from fairsaoml.serve.tasks import TAKEN_ROWS, WAITS, NewRow, Tally, TaskRules, Tasks, columns_of
 
 MOST_ROWS = 100_000  # held, by default
 Id = int | str
@@ -405,29 +405,27 @@ class DelayedLabels:
 
     def _closed(self, number: int) -> ClosedTask:
         """Return a closed task, its rows in the layout in which they were given."""
-        taken = self._tasks.taken(number)
-        known = {label: self._takes(json.loads(label)) for label in {row.label for row in taken}}
-        rows = [row for row in taken if known[row.label]]
-        if odd := [f"{row.label} for id {row.id}" for row in taken if not known[row.label]]:
+        taken = self._tasks.query(TAKEN_ROWS, [number])
+        known = {label: self._takes(json.loads(label)) for label in {label for *_, label in taken}}
+        if odd := [f"{label} for id {id}" for id, *_, label in taken if not known[label]]:
             warn(
                 f"{len(odd)} rows of task {number} are left out, as their labels are none of the "
                 f"model's, {_some(self._known_labels() or [])}: {', '.join(odd[:5])}"
             )
-        [(round, late, unlabelled, why)] = self._tasks.query(
-            "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?", [number]
-        )
+        rows = [row for row in taken if known[row[-1]]]
+        ids, contents, answers, groups, labels = columns_of(rows)
+        chances = [chance for _, chance in answers]
+        query = "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?"
+        [(round, late, unlabelled, why)] = self._tasks.query(query, [number])
         layout, sensitive = self._layouts()
-        groups = [json.loads(row.groups or "null") for row in rows]
-        decided = [json.loads(row.answer) for row in rows]
-        chances = [chance for _, chance in decided]
         return ClosedTask(
             number=number,
             round=round,
-            ids=[json.loads(row.id) for row in rows],
-            X=from_rows(layout or NUMBERS, [json.loads(row.content) for row in rows]),
-            y=np.asarray([json.loads(row.label) for row in rows]),
+            ids=ids,
+            X=from_rows(layout or NUMBERS, contents),
+            y=np.asarray(labels),
             sensitive_features=sensitive and from_rows(sensitive, groups),
-            prediction=np.asarray([prediction for prediction, _ in decided]),
+            prediction=np.asarray([prediction for prediction, _ in answers]),
             probability=np.asarray(chances) if rows and chances[0] is not None else None,
             late=late,
             unlabelled=unlabelled,

@@ -6,7 +6,6 @@ A model is never changed: learning makes another one, which is swapped in whole.
 """
 
 import copy
-import json
 import sqlite3
 import threading
 import time
@@ -30,7 +29,7 @@ from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.online import MANY_ROWS, OnlineLearner
 from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.store import FullDisk, to_text
-from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, TaskRules, Tasks
+from fairsaoml.serve.tasks import TAKEN_ROWS, TaskRules, Tasks, columns_of
 
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
@@ -250,14 +249,11 @@ def memory(weights: Sequence[float] | np.ndarray, round: int) -> float:
 
 def read_rows(reader: Reader, rows: Sequence[tuple]) -> tuple[Task, np.ndarray]:
     """Return a closed task's rows, as `TAKEN_ROWS` finds them, and how they were decided."""
-    taken = [TakenRow(*row) for row in rows]
-    contents = [{**json.loads(row.content), **json.loads(row.groups or "{}")} for row in taken]
-    task = Task(
-        x=reader.encode(contents),
-        y=np.array([json.loads(row.label) for row in taken], np.float32),
-        group=reader.codes(contents),
-    )
-    return task, np.array([json.loads(row.answer)[0] for row in taken])
+    _, contents, answers, groups, labels = columns_of(rows)
+    whole = [{**row, **(group or {})} for row, group in zip(contents, groups, strict=True)]
+    y = np.array(labels, np.float32)
+    task = Task(x=reader.encode(whole), y=y, group=reader.codes(whole))
+    return task, np.array([decision for decision, _ in answers])
 
 
 def post(url: str, content: Mapping[str, Any]) -> None:

@@ -4,13 +4,14 @@ All of it is in a store. What is due follows from the store and the time, so it 
 how often somebody looks, and a restarted process goes on where the killed one was.
 """
 
+import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
@@ -78,19 +79,11 @@ class OpenTask(NamedTuple):
     full_at: float | None
 
 
-class TakenRow(NamedTuple):
-    """A row that its task has closed with; texts are JSON."""
-
-    id: str
-    content: str
-    answer: str
-    groups: str | None
-    label: str
-
-
 # Of rows; the first half is what the index is of.
 WAITS = f"state < 2 AND state = {WAITING}"
-TAKEN_ROWS = f"SELECT {', '.join(TakenRow._fields)} FROM rows WHERE taken_by = ? ORDER BY number"
+# That a task has closed with, in the order of issue; all columns are JSON.
+COLUMNS = "id, content, answer, groups, label"
+TAKEN_ROWS = f"SELECT {COLUMNS} FROM rows WHERE taken_by = ? ORDER BY number"
 
 
 class Tasks(Store):
@@ -241,10 +234,6 @@ class Tasks(Store):
             while self.oldest or self.counts["held"] > self.counts["waiting"]:
                 self.close_task("asked")
 
-    def taken(self, task: int) -> list[TakenRow]:
-        """Return the rows that a task has closed with, in the order of issue."""
-        return [TakenRow(*row) for row in self.query(TAKEN_ROWS, [task])]
-
     def forget(self, learned: int) -> int:
         """Remove what is kept long enough; return how many rows were removed.
 
@@ -288,3 +277,8 @@ class Tasks(Store):
     def _count(self, **more: int) -> None:
         self.counts.update(more)
         self.set_fact("at", self.now)
+
+
+def columns_of(taken: Sequence[tuple]) -> Iterator[list[Any]]:
+    """Return the columns of `TAKEN_ROWS`, as plain data."""
+    return ([json.loads(row[place] or "null") for row in taken] for place in range(5))
