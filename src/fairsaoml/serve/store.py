@@ -187,3 +187,8 @@ def to_text(value: Any) -> str:
             f"expected numbers, words and truth values, got what no store can hold ({problem}); "
             "convert it first"
         ) from None
+
+
+def some(values: Sequence[Any]) -> str:
+    """Return a few values for a message."""
+    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
