@@ -41,10 +41,11 @@ BACK = (
     "{low} is back: {what} are at least {line:.0%} of what {high} gets, over the last "
     f"{BACK_ROUNDS} rounds."
 )
+State = dict[str, Any]  # plain data
 BETS = np.array([0.02, 0.06, 0.15, 0.35, 0.7])  # below 1: no capital is ever lost whole
 ALL_SHARES = 2.11  # the sum of 1 / (t log^2 t) from 2 on
 LARGEST = 1e300  # stake that JSON can hold
-BEGINNING: dict[str, Any] = {"rounds": 0, "unspent": 1.0, "staked": [0.0] * len(BETS)}
+BEGINNING: State = {"rounds": 0, "unspent": 1.0, "staked": [0.0] * len(BETS)}
 
 
 class Alarm(NamedTuple):
@@ -59,29 +60,29 @@ class Alarm(NamedTuple):
 class Alarms:
     """What is watched in a stream, round after round."""
 
-    def __init__(self, schema: Schema, asked: Asked, state: dict[str, Any] | None = None) -> None:
+    def __init__(self, schema: Schema, asked: Asked, state: State | None = None) -> None:
         self.schema, self.asked = schema, asked
-        self.state: dict[str, Any] = state or {"tests": {}, "drift": {}, "on": {}}
+        self.state: State = state or {"tests": {}, "drift": {}, "on": {}}
         rates = (rate for notion in asked.judged for rate in NOTIONS[notion].rates)
         self._rates = list(dict.fromkeys(rates))
         pairs = sum(math.perm(len(levels), 2) for _, levels in schema.attributes)
         self._enough = max(pairs * len(self._rates), 1) / LEVEL
 
     @property
-    def on(self) -> dict[str, Any]:
+    def on(self) -> State:
         """The alarms that are on, by name."""
         return self.state["on"]
 
-    def after_round(self, task: Task, decided: np.ndarray, about: dict[str, Any]) -> list[Alarm]:
+    def after_round(self, task: Task, decided: np.ndarray, about: State) -> list[Alarm]:
         """Take a learned round; return what began or ended with it."""
         alarms = [*self._fairness(task, np.asarray(decided, float)), *self._drift(task.x)]
         return self._settle(alarms, about)
 
     def after_silence(
-        self, silent: float, longest_pause: float, waiting: int, about: dict[str, Any]
+        self, silent: float, longest: float, waiting: int, about: State
     ) -> list[Alarm]:
-        """Take how long no label has come, and the longest pause there was between labels."""
-        stopped = silent > max(SILENCE * longest_pause, LEAST_SILENCE)
+        """Take how long no label has come, and the `longest` pause there was between labels."""
+        stopped = silent > max(SILENCE * longest, LEAST_SILENCE)
         if stopped == ("labels" in self.on) or (stopped and not waiting):
             return []
         message = "Labels are coming again."
@@ -89,7 +90,7 @@ class Alarms:
             message = f"No label has come for {_duration(silent)}; {waiting} decisions wait."
         return self._settle([Alarm("labels", stopped, "labels", message)], about)
 
-    def _settle(self, alarms: list[Alarm], about: dict[str, Any]) -> list[Alarm]:
+    def _settle(self, alarms: list[Alarm], about: State) -> list[Alarm]:
         for alarm in alarms:
             if alarm.on:
                 self.on[alarm.name] = {"kind": alarm.kind, "message": alarm.message, **about}
@@ -167,7 +168,7 @@ class Alarms:
             yield Alarm("drift", False, "drift", "Inputs are steady again.")
 
 
-def _mean(part: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def _mean(part: State) -> tuple[np.ndarray, np.ndarray]:
     """Return the means of inputs, and the variances of these means."""
     rows = max(part["rows"], 1)
     mean = np.asarray(part["sum"]) / rows
@@ -185,9 +186,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
 
 
-def bet(
-    state: dict[str, Any] | None, ratio: float, low: np.ndarray, high: np.ndarray
-) -> dict[str, Any]:
+def bet(state: State | None, ratio: float, low: np.ndarray, high: np.ndarray) -> State:
     """Bet on rate(low) < ratio * rate(high) for one more round.
 
     Args:
@@ -221,7 +220,7 @@ def bet(
     return {"rounds": rounds, "unspent": state["unspent"] - share, "staked": staked}
 
 
-def capital(state: dict[str, Any]) -> float:
+def capital(state: State) -> float:
     """Return what one unit has become: at least 1 / level is evidence at that level."""
     return state["unspent"] + sum(state["staked"])
 

@@ -7,7 +7,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -49,7 +49,7 @@ SAFE = {
 }
 METHODS, HEADERS = ("GET", "POST"), ("authorization", "content-type")  # from elsewhere
 
-Answering = Callable[[Request], Awaitable[Any]]  # returns a response, or plain data
+Handler = Callable[[Request], Awaitable[Any]]  # returns a response, or plain data
 
 
 class App:
@@ -61,9 +61,7 @@ class App:
         origin: pages from there may call it; by default only its own page may.
     """
 
-    def __init__(
-        self, service: Service, tokens: Mapping[str, str], origin: str | None = None
-    ) -> None:
+    def __init__(self, service: Service, tokens: dict[str, str], origin: str | None = None) -> None:
         self.service, self._tokens = service, tokens
         self.views = Views(service)
         self.writer = ThreadPoolExecutor(1, "writer")
@@ -98,20 +96,18 @@ class App:
             middleware=[Middleware(CORSMiddleware, [origin], METHODS, HEADERS)] if origin else [],
         )
 
-    def _route(self, method: str, path: str, scope: str, answering: Answering) -> Route:
+    def _route(self, method: str, path: str, scope: str, handler: Handler) -> Route:
         """Return a route for whoever has the token of this scope; an empty one is anybody's."""
-        return Route(path, partial(self._answer, path, scope, answering), methods=[method])
+        return Route(path, partial(self._answer, path, scope, handler), methods=[method])
 
-    async def _answer(
-        self, path: str, scope: str, answering: Answering, request: Request
-    ) -> Response:
+    async def _answer(self, path: str, scope: str, handler: Handler, request: Request) -> Response:
         """Check the token, turn errors into words, count."""
         begun, status = time.perf_counter(), 500
         try:
             try:
                 if scope:
                     access.require(self._tokens, scope, request.headers)
-                answer = await answering(request)
+                answer = await handler(request)
             except Refused as problem:
                 answer = said(str(problem), problem.status)
             except FullDisk as problem:
@@ -179,7 +175,7 @@ class App:
             return Response(lines, status, media_type=NDJSON)
         return JSON({"decisions": decisions}, status)
 
-    def _taking(self, name: str, work: Callable[[list[Any]], dict[str, Any]]) -> Answering:
+    def _taking(self, name: str, work: Callable[[list[Any]], dict[str, Any]]) -> Handler:
         """Return a route that lets the thread that writes take the items of a request."""
 
         async def take(request: Request) -> Response:

@@ -165,9 +165,8 @@ class Deciding:
         with self._turn(), self.tasks.writing():
             known = self.tasks.by_id("number, state, answer, groups", keys)
             rows = [row for row in known.values() if row[1] == WAITING]
-            self.tasks.executemany(
-                f"UPDATE rows SET state = {NEVER} WHERE number = ?", [row[:1] for row in rows]
-            )
+            change = f"UPDATE rows SET state = {NEVER} WHERE number = ?"
+            self.tasks.executemany(change, [row[:1] for row in rows])
             words = [self.reader.words[json.loads(answer)[0]] for _, _, answer, _ in rows]
             groups = [json.loads(groups) for *_, groups in rows]
             counts = self.tasks.counts

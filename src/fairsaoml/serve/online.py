@@ -171,9 +171,8 @@ class OnlineLearner(Saveable):
         """
         require_unforked()
         if not isinstance(task, Task):
-            raise DataError(
-                f"expected a Task, got {type(task).__name__}; give Task(x=x, y=y, group=group)"
-            )
+            kind = type(task).__name__
+            raise DataError(f"expected a Task, got {kind}; give Task(x=x, y=y, group=group)")
         round = self.round + 1
         task = checked(task, self.schema, round)
         for words in task.warnings:

@@ -262,10 +262,8 @@ def post(url: str, content: Mapping[str, Any]) -> None:
 
     for attempt in range(WEBHOOK_TRIES):
         try:
-            answer = requests.post(
-                url, json=content, timeout=WEBHOOK_SECONDS, allow_redirects=False
-            )
-            if answer.status_code < 500:
+            said = requests.post(url, json=content, timeout=WEBHOOK_SECONDS, allow_redirects=False)
+            if said.status_code < 500:
                 return
         except requests.RequestException:
             pass

@@ -169,9 +169,8 @@ class Store(sqlite3.Connection):
             raise
 
     def _damaged(self, problem: object) -> RunError:
-        return RunError(
-            f"{self.path} is damaged ({problem}); continue from an intact copy, or begin another"
-        )
+        words = "continue from an intact copy, or begin another"
+        return RunError(f"{self.path} is damaged ({problem}); {words}")
 
 
 def to_text(value: Any) -> str:

@@ -26,6 +26,7 @@ from fairsaoml.serve.store import NEVER
 
 MOST_LINES = 2000  # rounds or events in one answer
 WINDOW = 100  # rounds that `fairness` speaks of, unless asked
+RECORDS = "SELECT record FROM tasks WHERE record IS NOT NULL"
 FIGURES = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 STATES = ("waiting", "labelled", "learned", "never")
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -59,9 +60,7 @@ class Views(Collector):
     def rounds(self, since: int) -> dict[str, Any]:
         """Return the journal's lines after a round, oldest first, and the last event's number."""
         event = self.last_event()
-        query = (
-            "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round LIMIT ?"
-        )
+        query = f"{RECORDS} AND round > ? ORDER BY round LIMIT ?"
         lines = self._lines(query, since - self.service.rounds_before, MOST_LINES)
         return {"rounds": lines, "event": event}
 
@@ -74,8 +73,7 @@ class Views(Collector):
 
     def _judge(self, window: int, round: int) -> dict[str, Any]:
         """Judge the last rounds, up to `round`: the answer is the same until there is another."""
-        query = "SELECT record FROM tasks WHERE record IS NOT NULL ORDER BY number DESC LIMIT ?"
-        lines = self._lines(query, window)[::-1]
+        lines = self._lines(f"{RECORDS} ORDER BY number DESC LIMIT ?", window)[::-1]
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
         return {
