@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -340,27 +339,18 @@ class Gather:
     def __init__(self, work: Callable[[list[Any]], Sequence[Any]], executor: Executor) -> None:
         self._work, self._executor = work, executor
         self._waiting: deque[tuple[Any, asyncio.Future]] = deque()
-        self._lock = threading.Lock()
-        self._is_running = False
 
     async def ask(self, request: Any) -> Any:
         """Return the answer to one request."""
         answer = asyncio.get_running_loop().create_future()
-        with self._lock:
-            self._waiting.append((request, answer))
-            begins, self._is_running = not self._is_running, True
-        if begins:
-            self._executor.submit(self._run)
+        self._waiting.append((request, answer))
+        self._executor.submit(self._run)  # for whatever waits by then, perhaps nothing
         return await answer
 
     def _run(self) -> None:
-        with self._lock:
-            size = min(len(self._waiting), MOST_TOGETHER)
-            self._is_running = size > 0
-            batch = [self._waiting.popleft() for _ in range(size)]
-        if batch:
-            self._answer(batch)
-            self._executor.submit(self._run)  # after whatever else waits for this thread
+        size = min(len(self._waiting), MOST_TOGETHER)
+        if size:
+            self._answer([self._waiting.popleft() for _ in range(size)])
 
     def _answer(self, batch: list[tuple[Any, asyncio.Future]]) -> None:
         try:

@@ -154,7 +154,7 @@ class DelayedLabels:
             DataError: rows that differ from the first call's, groups that the model cannot learn
                 from, or ids in use.
         """
-        self._catch_up()
+        self.tick()
         layout, x = to_rows(X)
         group_layout, groups = None, [None] * len(x)
         if sensitive_features is not None:
@@ -196,7 +196,7 @@ class DelayedLabels:
             with self._tasks.writing():
                 self._tasks.set_fact("layouts", layouts)
                 self._tasks.issue(new)
-            self._catch_up()
+            self.tick()
         return Issued(ids=names, prediction=prediction, probability=probability)
 
     def label(self, ids: Id | Sequence[Id], y: Any) -> None:
@@ -213,7 +213,7 @@ class DelayedLabels:
             DataError: labels that are missing or none of the model's, or ids that do not wait for
                 one.
         """
-        self._catch_up()
+        self.tick()
         single = isinstance(ids, int | str | np.integer)
         names, labels = _listed([ids] if single else ids), np.asarray([y] if single else y).tolist()
         if len(names) != len(labels) or any(label is None or label != label for label in labels):
@@ -224,22 +224,23 @@ class DelayedLabels:
         pairs = list(zip(names, labels, strict=True))
         if wrong := [f"{label!r} for id {id!r}" for id, label in pairs if not self._takes(label)]:
             raise DataError(
-                f"expected labels among {some(self._known_labels() or [])}, got "
+                f"expected labels among {some(self._known_labels())}, got "
                 f"{', '.join(wrong[:5])}; correct them: nothing of this call was taken"
             )
         if names:
             with self._tasks.writing():
                 taken = [NewLabel(to_text(id), id, to_text(label)) for id, label in pairs]
                 self._tasks.label(taken, corrects=False)
-            self._catch_up()
+            self.tick()
 
     def tick(self) -> None:
-        """Close what is due; for times in which nothing else is called."""
-        self._catch_up()
+        """Close what is due, and learn from it; for times in which nothing else is called."""
+        self._tasks.catch_up()
+        self._learn()
 
     def close_all(self) -> None:
         """Close every task now, with the labels that are here: the stream has ended."""
-        self._catch_up()
+        self.tick()
         self._tasks.close_all()
         self._learn()
 
@@ -253,7 +254,7 @@ class DelayedLabels:
         Returns:
             How many rows were removed.
         """
-        self._catch_up()
+        self.tick()
         return self._tasks.forget(saved_rounds)
 
     @property
@@ -303,19 +304,14 @@ class DelayedLabels:
             if len(found) > 1 and not any(map(self._takes, found)):
                 raise RunError(
                     f"expected the model of the journal, whose labels are {some(found)}, got one "
-                    f"of the labels {some(self._known_labels() or [])}; give the model that the "
+                    f"of the labels {some(self._known_labels())}; give the model that the "
                     "journal was begun with"
                 )
-        self._catch_up()
+        self.tick()
 
     def _layouts(self) -> list[Layout | None]:
         """The layouts of features and sensitive features, if any, once there have been rows."""
         return self._tasks.fact("layouts") or []
-
-    def _catch_up(self) -> None:
-        """Do what is due by now, and learn from the closed tasks."""
-        self._tasks.catch_up()
-        self._learn()
 
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
@@ -372,11 +368,11 @@ class DelayedLabels:
         if hasattr(self._learner, "takes_label"):
             return self._learner.takes_label(label)
         known = self._known_labels()
-        return known is None or label in known
+        return not known or label in known
 
-    def _known_labels(self) -> list[Any] | None:
+    def _known_labels(self) -> list[Any]:
         classes = getattr(self._learner, "classes_", None)
-        return None if classes is None else np.asarray(classes).tolist()
+        return [] if classes is None else np.asarray(classes).tolist()
 
     def _closed(self, number: int) -> ClosedTask:
         """Return a closed task, its rows in the layout in which they were given."""
@@ -385,7 +381,7 @@ class DelayedLabels:
         if odd := [f"{label} for id {id}" for id, *_, label in taken if not known[label]]:
             warn(
                 f"{len(odd)} rows of task {number} are left out, as their labels are none of the "
-                f"model's, {some(self._known_labels() or [])}: {', '.join(odd[:5])}"
+                f"model's, {some(self._known_labels())}: {', '.join(odd[:5])}"
             )
         rows = [row for row in taken if known[row[-1]]]
         ids, contents, answers, groups, labels = columns_of(rows)
