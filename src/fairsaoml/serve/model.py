@@ -65,22 +65,18 @@ class RunModel(LearnerAttributes):
         if chosen not in spec.seeds:
             seeds = ", ".join(map(str, spec.seeds))
             raise ConfigError(f"expected one of the run's seeds ({seeds}), got {chosen}")
-        self.stream: Stream = setup.stream
+        stream, schema = setup.stream, setup.stream.schema
+        state = seed_of(checkpoint.state, spec.seeds.index(chosen))
+        self.stream: Stream = stream
         self.online = OnlineLearner.resumed(
-            setup.stream.schema,
-            spec.learner,
-            setup.config,
-            seed=chosen,
-            round=checkpoint.round,
-            state=seed_of(checkpoint.state, spec.seeds.index(chosen)),
+            schema, spec.learner, setup.config, seed=chosen, round=checkpoint.round, state=state
         )
-        saved, attributes = setup.stream.encoder, setup.stream.schema.attributes
-        self.encoder = None if saved is None else Encoder.from_json(saved)  # of a table
+        self.encoder = Encoder.from_json(stream.encoder) if stream.encoder else None  # of a table
         self.label = (self.encoder and self.encoder.label) or PLAIN_LABEL
         self.sensitive: tuple[Protected, ...] = (
-            tuple(Sensitive(column=name, levels=levels) for name, levels in attributes)
-            if self.encoder is None
-            else self.encoder.sensitive
+            self.encoder.sensitive
+            if self.encoder
+            else tuple(Sensitive(column=one.name, levels=one.levels) for one in schema.attributes)
         )
         self.notes_: tuple[str, ...] = ()
         self._unread: set[str] = set()  # columns of the last rows without one readable value

@@ -340,25 +340,18 @@ class OnlineLearner(Saveable):
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        manifest = saved.manifest
+        manifest, round = saved.manifest, saved.round
         attributes = tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"])
         schema = Schema(features=tuple(manifest["features"]), attributes=attributes)
         learner, config, seed = manifest["learner"], manifest["config"], manifest["seed"]
-        self = cls.resumed(schema, learner, config, seed=seed, round=saved.round, state=None)
+        self = cls.resumed(schema, learner, config, seed=seed, round=round, state=None)
         state, self.info = structured(saved.arrays, self._like())
         self.state = self._placed(state)
         return self
 
     @classmethod
     def resumed(
-        cls,
-        schema: Schema,
-        learner: str,
-        config: Mapping[str, Any],
-        *,
-        seed: int,
-        round: int,
-        state: State,
+        cls, schema: Schema, learner: str, config: Any, *, seed: int, round: int, state: State
     ) -> Self:
         """Return a learner that goes on from a state reached elsewhere, as in a run."""
         self = cls.__new__(cls)

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.online import MANY_ROWS, OnlineLearner
 from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.store import FullDisk, to_text
-from fairsaoml.serve.tasks import TAKEN_ROWS, TaskRules, Tasks, columns_of
+from fairsaoml.serve.tasks import TAKEN_ROWS, Clock, TaskRules, Tasks, columns_of
 
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
@@ -52,12 +52,7 @@ class Service(Deciding):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        rules: TaskRules,
-        *,
-        clock: Callable[[], float] = time.time,
-        webhook: str | None = None,
+        self, folder: Path, rules: TaskRules, clock: Clock = time.time, webhook: str | None = None
     ) -> None:
         self.folder, self._webhook = folder / SERVICE, webhook
         self.asked = Asked.of(read_spec(folder))  # before anything is made there
@@ -76,7 +71,7 @@ class Service(Deciding):
         self._reading_lock = threading.Lock()
         self._tidy_at = 0.0
 
-    def _tasks(self, rules: TaskRules, clock: Callable[[], float]) -> Tasks:
+    def _tasks(self, rules: TaskRules, clock: Clock) -> Tasks:
         try:
             return Tasks(self.folder / STORE, rules, clock)
         except RunError as problem:
@@ -171,12 +166,7 @@ class Service(Deciding):
         """Return the alarms as they were committed last."""
         return Alarms(self.live.schema, self.asked, self.tasks.fact("alarms"))
 
-    def _publish(
-        self,
-        alarms: Sequence[Alarm],
-        when: Mapping[str, Any],
-        record: Mapping[str, Any] | None = None,
-    ) -> None:
+    def _publish(self, alarms: list[Alarm], when: dict, record: dict | None = None) -> None:
         """Commit a round's line, and what began or ended; then tell the webhook."""
         raised = [{**alarm._asdict(), **when} for alarm in alarms]
         events = [("alarm", to_text(one)) for one in raised]

@@ -44,6 +44,9 @@ class TaskRules:
                 raise ConfigError(f"expected {name}={one!r} or {other!r}, got {value!r}")
 
 
+Clock = Callable[[], float]  # the time in seconds
+
+
 class NewRow(NamedTuple):
     """A prediction to wait for; texts are JSON."""
 
@@ -101,7 +104,7 @@ class Tasks(Store):
     tasks (closed), rounds (of them with rows).
     """
 
-    def __init__(self, path: Path | None, rules: TaskRules, clock: Callable[[], float]) -> None:
+    def __init__(self, path: Path | None, rules: TaskRules, clock: Clock) -> None:
         super().__init__(path)
         self.rules, self._clock = rules, clock
         self.now: float = self.fact("at") or 0.0  # all that is done happens then
