@@ -7,9 +7,8 @@ import numpy as np
 
 from fairsaoml.core.types import Attribute, Schema, State, Task
 from fairsaoml.evaluate.flags import WARNINGS
-from fairsaoml.evaluate.measures import Adapted
 from fairsaoml.evaluate.metrics import count, with_counts
-from fairsaoml.evaluate.round import Outcome
+from fairsaoml.evaluate.round import Adapted, Outcome
 
 TENTHS = 10
 
@@ -88,11 +87,11 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
         ),
         **plain,
         "warnings": [*task.warnings, *raised],
-        "adapted": after_adapting(task, one.adapted, schema),
+        "adapted": adapted_figures(task, one.adapted, schema),
     }
 
 
-def after_adapting(task: Task, adapted: Adapted | None, schema: Schema) -> dict[str, Any] | None:
+def adapted_figures(task: Task, adapted: Adapted | None, schema: Schema) -> dict[str, Any] | None:
     """The figures after a few labels of the round, on the rows held out; None: it has none."""
     if adapted is None:
         return None

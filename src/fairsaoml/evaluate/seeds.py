@@ -14,8 +14,7 @@ import numpy as np
 from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State, Task
 from fairsaoml.evaluate.compilation import jit_once
-from fairsaoml.evaluate.measures import Adapted
-from fairsaoml.evaluate.round import Outcome, run_round
+from fairsaoml.evaluate.round import Adapted, Outcome, run_round
 from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.streams.stream import Stream
 

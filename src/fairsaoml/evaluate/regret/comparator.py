@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit
 
-from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
+from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise, times
 from fairsaoml.evaluate.regret.rounds import Floats, Ints, Rounds
 
 TOLERANCE = 1e-5  # duality gap per round that is asked for
@@ -259,12 +259,12 @@ def _descend(
         for w in active[own[active]]:
             hessian[w] = windows.hessian(w, points[w])
         here, slope, curve = points[active], gradient[active], hessian[active]
-        best = minimise(curve, slope - _times(curve, here), limits.some(active), goal / 20)
+        best = minimise(curve, slope - times(curve, here), limits.some(active), goal / 20)
         for all_of, new in zip(model, best, strict=True):
             all_of[active] = new
         move = best.point - here
         descent = (slope * move).sum(axis=1)
-        promise = -descent - 0.5 * (move * _times(curve, move)).sum(axis=1)
+        promise = -descent - 0.5 * (move * times(curve, move)).sum(axis=1)
         going = promise > goal / PROMISE
         active, here, move, descent = active[going], here[going], move[going], descent[going]
         if not len(active):
@@ -336,7 +336,3 @@ def _steady_curvature(score: Floats) -> Floats:
     size = np.maximum(np.abs(score), 1e-6)
     chance = expit(score)
     return np.maximum(chance * (1 - chance), np.tanh(size / 2) / (4 * size))
-
-
-def _times(matrices: Floats, vectors: Floats) -> Floats:
-    return (matrices @ vectors[:, :, None])[:, :, 0]

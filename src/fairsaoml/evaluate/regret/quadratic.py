@@ -67,7 +67,7 @@ def minimise(hessian: Floats, linear: Floats, limits: Limits, tolerance: float) 
     radius = np.inf if limits.radius is None else limits.radius
     signed, price = np.zeros((count, rounds, constraints)), np.zeros((count, constraints))
     ball, point = np.zeros(count), free
-    reach = np.abs(_rows(terms, free)).reshape(count, rounds, constraints).sum(axis=1)
+    reach = np.abs(times(terms, free)).reshape(count, rounds, constraints).sum(axis=1)
     bound = (reach > most).any(axis=1) | ((free**2).sum(axis=1) > radius**2)
     if bound.any():
         inner = _interior(
@@ -100,21 +100,21 @@ def _interior(
         return np.repeat(values[:, None], rounds, axis=1).reshape(count, -1)
 
     ball = np.isfinite(radius)
-    theta = guess * _room(by_constraint(np.abs(_rows(terms, guess))), most, guess, radius)[:, None]
-    reach = np.abs(_rows(terms, theta))
+    theta = guess * _room(by_constraint(np.abs(times(terms, guess))), most, guess, radius)[:, None]
+    reach = np.abs(times(terms, theta))
     # Every upper limit takes an equal share of half the room that is left.
     upper = reach + to_terms((most - by_constraint(reach)) / (2 * max(rounds, 1)))
     pairs = 2 * terms.shape[1] + constraints + ball
     slope = np.einsum("wij,wj->wi", hessian, theta) + linear
     mu = (np.maximum(np.abs(np.einsum("wi,wi->w", slope, theta)), tolerance) / pairs)[:, None]
-    push = mu / (upper - SIDES * _rows(terms, theta))  # (side, window, term)
+    push = mu / (upper - SIDES * times(terms, theta))  # (side, window, term)
     price = mu / (most - by_constraint(upper))
     inside = radius**2 - _norm_2(theta) if ball else np.ones((count, 1))
     kappa = mu / inside if ball else np.zeros((count, 1))
     diagonal = np.arange(size)
     centring = np.full((count, 1), FIRST_CENTRING)
     for _ in range(MOST_ITERATIONS):
-        gap, room = upper - SIDES * _rows(terms, theta), most - by_constraint(upper)
+        gap, room = upper - SIDES * times(terms, theta), most - by_constraint(upper)
         mu = ((push * gap).sum(axis=0).sum(axis=1) + (price * room).sum(axis=1))[:, None]
         if ball:  # its slack is a variable: theta may leave the ball on its way along the edge
             outside = radius**2 - _norm_2(theta) - inside
@@ -145,7 +145,7 @@ def _interior(
             matrix += (4 * kappa / inside)[:, :, None] * outer
             right += 2 * (aim / inside - kappa - kappa / inside * outside) * theta
         move = np.linalg.solve(matrix, -right[:, :, None])[:, :, 0]
-        moved = _rows(terms, move)
+        moved = times(terms, move)
         price_move = start + gain * np.einsum("wcp,wp->wc", across, move)
         upper_move = (pull - to_terms(price_move) + lean * moved) / stiff
         gap_move = upper_move - SIDES * moved
@@ -173,9 +173,9 @@ def _norm_2(theta: Floats) -> Floats:
     return (theta**2).sum(axis=1)[:, None]
 
 
-def _rows(terms: Floats, theta: Floats) -> Floats:
-    """a' theta of every term: (window, term)."""
-    return (terms @ theta[:, :, None])[:, :, 0]
+def times(matrices: Floats, vectors: Floats) -> Floats:
+    """Every window's matrix times its vector, such as a' theta of every term: (window, row)."""
+    return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
 def _columns(terms: Floats, weight: Floats) -> Floats:

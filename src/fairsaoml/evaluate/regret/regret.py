@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.keys import init_key, round_keys, run_keys
 from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
-from fairsaoml.evaluate.measures import after_adapting, labelled_share
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
 from fairsaoml.evaluate.regret.rounds import (
@@ -37,6 +36,7 @@ from fairsaoml.evaluate.regret.rounds import (
     window_sums,
     worst,
 )
+from fairsaoml.evaluate.round import after_adapting, labelled_share
 from fairsaoml.evaluate.seeds import bucket, stacked
 
 EXACT = (
