@@ -24,8 +24,9 @@ from fairsaoml.evaluate.regret.regret import (
     largest_regret,
     proven_growth,
     regret,
+    worst,
 )
-from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds, window_sums, worst
+from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds, window_sums
 from fairsaoml.evaluate.round import loss_and_violation
 from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.report.regret import regret_picture

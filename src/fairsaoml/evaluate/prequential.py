@@ -21,8 +21,8 @@ from fairsaoml.evaluate.round import Outcome, run_round
 from fairsaoml.evaluate.seeds import (
     bucket,
     first_states,
+    part_of,
     round_of_seeds,
-    seed_of,
     stacked,
     with_room,
 )
@@ -81,7 +81,6 @@ def rollout(
     """
     if learner.turn:
         return list(prequential(stream, learner, problem, seeds))
-    keys = run_keys(seeds)
     rounds = [
         [checked(task, stream.schema, round) for task in tasks]
         for round, tasks in enumerate(rounds_of(stream, seeds), start=1)
@@ -89,36 +88,25 @@ def rollout(
     if not rounds:
         return []
     batches = all_rounds(rounds, shared=not stream.seeded)
-    program = jit(
-        jax.vmap(
-            partial(run_rounds, learner, problem), in_axes=(0, 0, 0 if stream.seeded else None)
-        )
-    )
+    axes = (0, 0, 0 if stream.seeded else None)
+    program = jit(jax.vmap(partial(run_rounds, learner, problem), in_axes=axes))
     begun = time.perf_counter()
     state = with_room(learner, first_states(learner, seeds), len(rounds))
-    state, outcomes = jax.device_get(program(keys, state, batches))
+    state, outcomes = jax.device_get(program(run_keys(seeds), state, batches))
     seconds = (time.perf_counter() - begun) / len(seeds) / len(rounds)
-    return [
-        finished(
-            index + 1,
-            tasks,
-            [seed_of(seed_of(outcomes, seed), index) for seed in range(len(seeds))],
-            state,
-            stream.schema,
-            seeds,
-            seconds,
-        )
-        for index, tasks in enumerate(rounds)
-    ]
+    results = []
+    for at, tasks in enumerate(rounds):
+        of_seeds = [part_of(outcomes, (seed, at)) for seed in range(len(seeds))]
+        results.append(finished(at + 1, tasks, of_seeds, state, stream.schema, seeds, seconds))
+    return results
 
 
 def all_rounds(rounds: Sequence[Sequence[Task]], *, shared: bool) -> Batch:
     """Every round's tasks padded to one size: (seed, round, row, ...), (round, ...) if shared."""
     size = bucket(max(len(task.y) for tasks in rounds for task in tasks))
-    batches = jax.tree.map(
-        lambda *leaves: np.stack(leaves, axis=1), *[stacked(tasks, size) for tasks in rounds]
-    )
-    return jax.tree.map(lambda leaf: leaf[0], batches) if shared else batches
+    by_round = [stacked(tasks, size) for tasks in rounds]
+    batches = Batch(*(np.stack(same, axis=1) for same in zip(*by_round, strict=True)))
+    return part_of(batches, 0) if shared else batches
 
 
 def run_rounds(

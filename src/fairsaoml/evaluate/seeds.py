@@ -30,10 +30,10 @@ def round_of_seeds(
     """A round of all seeds, given its number, their state and their tasks, or one for all."""
 
     def one_by_one(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
-        batches = [seed_of(stacked([task], len(task.y)), 0) for task in tasks]
+        batches = [part_of(stacked([task], len(task.y)), 0) for task in tasks]
         states, outcomes = [], []
         for index in range(len(seeds)):
-            batch, own = batches[index % len(batches)], seed_of(state, index)
+            batch, own = batches[index % len(batches)], part_of(state, index)
             own, outcome = run_round(learner, problem, None, round, own, batch)
             states.append(own)
             outcomes.append(outcome)
@@ -47,16 +47,16 @@ def round_of_seeds(
     def by_program(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
         state = with_room(learner, state, int(round))
         batch = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
-        batch = batch if stream.seeded else seed_of(batch, 0)
+        batch = batch if stream.seeded else part_of(batch, 0)
         state, outcome = program(keys, round, state, batch)
         outcome = jax.device_get(outcome)
-        return state, [seed_of(outcome, index) for index in range(len(seeds))]
+        return state, [part_of(outcome, index) for index in range(len(seeds))]
 
     return by_program
 
 
-def seed_of(tree: Any, index: int) -> Any:
-    """One seed of a tree of arrays with seeds as their first axis."""
+def part_of(tree: Any, index: Any) -> Any:
+    """What stands at an index of every array of a tree: one seed, where seeds are first."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
@@ -77,7 +77,7 @@ def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
         if len(keys) > 1:
             return seeds(keys, round, state, batch)
         # A branch on the state stays one: under vmap both sides would be computed.
-        done = one(keys[0], round, seed_of(state, 0), batch if shared else seed_of(batch, 0))
+        done = one(keys[0], round, part_of(state, 0), batch if shared else part_of(batch, 0))
         return jax.tree.map(lambda leaf: leaf[None], done)
 
     made_of = learner.made_of and f"shared={shared} {learner.made_of}"
