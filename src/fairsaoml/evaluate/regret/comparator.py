@@ -81,11 +81,9 @@ def best_models(
     """
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    every = np.arange(rounds.number - length + 1)
-    starts = every if starts is None else starts
+    starts = np.arange(rounds.number - length + 1) if starts is None else starts
     if not fair:
-        shape = (rounds.number, 0, rounds.x.shape[1])
-        rounds = rounds._replace(terms=np.zeros(shape), allowed=np.zeros(shape[:2]))
+        rounds = rounds._replace(terms=rounds.terms[:, :0], allowed=rounds.allowed[:, :0])
     windows = _Windows(rounds, starts, length)
     guess = windows.guess(near, radius)
     numbers = length * rounds.terms.shape[1] * rounds.x.shape[1]
@@ -219,7 +217,8 @@ def _solved(
     todo = np.arange(len(starts))
     for _ in range(MOST_ATTEMPTS):
         some, few = windows.some(todo), limits.some(todo)
-        points[todo], model, exact = _descend(some, points[todo], few, reference, own[todo], goal)
+        begin = points[todo]
+        points[todo], model, exact = _descend(some, begin, few, reference, own[todo], goal)
         loss[todo], proof = _certify(some, points[todo], model, few, reference, exact)
         bound[todo] = np.maximum(bound[todo], proof)
         todo = todo[loss[todo] - bound[todo] > tolerance * length]
@@ -246,22 +245,15 @@ def _descend(
     points, gradient = points.copy(), windows.gradients(points)
     starts = windows.start
     hessian = reference.sums[starts + windows.length] - reference.sums[starts]
-    count, _, constraints, _ = limits.terms.shape
-    model = Solution(
-        point=points.copy(),
-        signed=np.zeros(limits.terms.shape[:3]),
-        price=np.zeros((count, constraints)),
-        ball=np.zeros(count),
-    )
-    active = np.arange(count)
+    model = Solution.unbound(points, limits)
+    active = np.arange(len(points))
     for step in range(MOST_STEPS):
         own[active] |= step >= PATIENCE
         for w in active[own[active]]:
             hessian[w] = windows.hessian(w, points[w])
         here, slope, curve = points[active], gradient[active], hessian[active]
         best = minimise(curve, slope - times(curve, here), limits.some(active), goal / 20)
-        for all_of, new in zip(model, best, strict=True):
-            all_of[active] = new
+        model.put(active, best)
         move = best.point - here
         descent = (slope * move).sum(axis=1)
         promise = -descent - 0.5 * (move * times(curve, move)).sum(axis=1)
