@@ -1,12 +1,13 @@
 """Run a learner on a stream, round by round: score a task, and only then learn from it.
 
-All seeds of a run share one compiled program (`evaluate.seeds`): `prequential` calls it once a
-round, `rollout` puts all rounds into one scan.
+All seeds of a run share one compiled program, in which they are an axis: `prequential` calls it
+once a round, `rollout` puts all rounds into one scan. A learner that computes with NumPy has no
+program: its seeds run one after another, on rows as they come.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -14,19 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from fairsaoml.core.keys import run_keys
-from fairsaoml.core.types import Batch, Key, Learner, Problem, State, Task
+from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State, Task
 from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.records import RoundResult, finished
-from fairsaoml.evaluate.round import Outcome, run_round
-from fairsaoml.evaluate.seeds import (
-    bucket,
-    first_states,
-    part_of,
-    round_of_seeds,
-    stacked,
-    with_room,
-)
+from fairsaoml.evaluate.round import Adapted, Outcome, run_round
+from fairsaoml.evaluate.seeds import bucket, first_states, part_of, stacked, together, with_room
+from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.streams.stream import Stream, checked
+
+Played = tuple[State, list[Outcome]]  # the state after a round, and what each seed showed
 
 
 def prequential(
@@ -63,6 +60,55 @@ def prequential(
         state, outcomes = run(np.int32(round), state, tasks)
         seconds = (time.perf_counter() - begun) / len(seeds)
         yield finished(round, tasks, outcomes, state, stream.schema, seeds, seconds)
+
+
+def round_of_seeds(
+    learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]
+) -> Callable[[np.int32, State, Sequence[Task]], Played]:
+    """A round of all seeds, given its number, their state and their tasks, or one for all."""
+
+    def one_by_one(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
+        batches = [part_of(stacked([task], len(task.y)), 0) for task in tasks]
+        states, outcomes = [], []
+        for index in range(len(seeds)):
+            batch, own = batches[index % len(batches)], part_of(state, index)
+            own, outcome = run_round(learner, problem, None, round, own, batch)
+            states.append(own)
+            outcomes.append(outcome)
+        return together(states), outcomes
+
+    if learner.turn:
+        return one_by_one
+    keys = run_keys(seeds)
+    program = compiled(learner, problem, shared=not stream.seeded)
+
+    def by_program(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
+        state = with_room(learner, state, int(round))
+        batch = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
+        batch = batch if stream.seeded else part_of(batch, 0)
+        state, outcome = program(keys, round, state, batch)
+        outcome = jax.device_get(outcome)
+        return state, [part_of(outcome, index) for index in range(len(seeds))]
+
+    return by_program
+
+
+@lru_cache(maxsize=4)
+def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
+    """The round's program: seeds are an axis, the round's number is not."""
+    one = partial(run_round, learner, problem)
+    seeds = jax.vmap(one, in_axes=(0, None, 0, None if shared else 0))
+
+    def program(keys: Key, round: Any, state: State, batch: Batch) -> tuple[State, Outcome]:
+        if len(keys) > 1:
+            return seeds(keys, round, state, batch)
+        # A branch on the state stays one: under vmap both sides would be computed.
+        done = one(keys[0], round, part_of(state, 0), batch if shared else part_of(batch, 0))
+        return jax.tree.map(lambda leaf: leaf[None], done)
+
+    made_of = learner.made_of and f"shared={shared} {learner.made_of}"
+    returned = (Outcome, Adapted, RoundInfo)
+    return TracedOnce(program, made_of, returned, donate=(2,))
 
 
 def rollout(
