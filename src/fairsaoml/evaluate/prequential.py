@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fairsaoml.core.keys import run_keys
-from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, State, Task
+from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, Shown, State, Task
 from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.records import RoundResult, finished
 from fairsaoml.evaluate.round import Adapted, Outcome, run_round
@@ -107,7 +107,7 @@ def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
         return jax.tree.map(lambda leaf: leaf[None], done)
 
     made_of = learner.made_of and f"shared={shared} {learner.made_of}"
-    returned = (Outcome, Adapted, RoundInfo)
+    returned = (Outcome, Shown, Adapted, RoundInfo)
     return TracedOnce(program, made_of, returned, donate=(2,))
 
 

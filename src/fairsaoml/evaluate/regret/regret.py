@@ -158,27 +158,21 @@ def violations(
     adapted: bool,
 ) -> dict[str, Any]:
     """The largest sum of each violation over windows, as figures over seeds; no comparator."""
-    rounds = len(series[0].loss)
+    rounds, entries = len(series[0].loss), []
+    for window in windows:
+        violation = {}
+        for i, name in enumerate(constraints):
+            of_seeds = [worst(window_sums(one.violation[:, i], window), window) for one in series]
+            violation[name] = _figure(of_seeds, series[0].first)
+        proven = proven_growth(rounds, window)
+        entries.append({"window": window, "violation": violation, "proven": proven})
     return {
         "form": "adapted" if adapted else "zero-shot",
         "rounds": rounds,
         "seeds": list(seeds),
         "constraints": list(constraints),
         "comparator": None,
-        "windows": [
-            {
-                "window": window,
-                "violation": {
-                    name: _figure(
-                        [worst(window_sums(one.violation[:, i], window), window) for one in series],
-                        series[0].first,
-                    )
-                    for i, name in enumerate(constraints)
-                },
-                "proven": proven_growth(rounds, window),
-            }
-            for window in windows
-        ],
+        "windows": entries,
     }
 
 
