@@ -16,9 +16,10 @@ from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Learner, RoundInfo
 from fairsaoml.evaluate import prequential as module
 from fairsaoml.evaluate import seeds
+from fairsaoml.evaluate.measures import labelled_share
 from fairsaoml.evaluate.prequential import compiled, prequential, rollout
 from fairsaoml.evaluate.records import finished
-from fairsaoml.evaluate.round import labelled_share, run_round
+from fairsaoml.evaluate.round import run_round
 from fairsaoml.evaluate.seeds import first_states, stacked
 from fairsaoml.runs.spec import Setup
 from fairsaoml.streams.stream import checked

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import tiny
 from fairsaoml import AdaptiveFairClassifier, learn
 from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.regret import pool
 from fairsaoml.evaluate.regret import regret as regrets
@@ -27,7 +28,6 @@ from fairsaoml.evaluate.regret.regret import (
     worst,
 )
 from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds, window_sums
-from fairsaoml.evaluate.round import loss_and_violation
 from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.report.regret import regret_picture
 from fairsaoml.runs.runner import run

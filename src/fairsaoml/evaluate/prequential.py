@@ -17,8 +17,9 @@ import numpy as np
 from fairsaoml.core.keys import run_keys
 from fairsaoml.core.types import Batch, Key, Learner, Problem, RoundInfo, Shown, State, Task
 from fairsaoml.evaluate.compilation import jit
+from fairsaoml.evaluate.measures import Adapted
 from fairsaoml.evaluate.records import RoundResult, finished
-from fairsaoml.evaluate.round import Adapted, Outcome, run_round
+from fairsaoml.evaluate.round import Outcome, run_round
 from fairsaoml.evaluate.seeds import bucket, first_states, part_of, stacked, together, with_room
 from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.streams.stream import Stream, checked

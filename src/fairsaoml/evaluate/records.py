@@ -7,8 +7,9 @@ import numpy as np
 
 from fairsaoml.core.types import Attribute, Schema, Shown, State, Task
 from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.evaluate.measures import Adapted
 from fairsaoml.evaluate.metrics import count, with_counts
-from fairsaoml.evaluate.round import Adapted, Outcome
+from fairsaoml.evaluate.round import Outcome
 
 TENTHS = 10
 

@@ -63,25 +63,29 @@ class TracedOnce:
         """Forget the programs of this process."""
         self.programs.clear()
 
+    def shapes(self, *arguments: Any) -> Any:
+        """What it would return, as shapes; nothing is compiled or computed."""
+        return jax.eval_shape(self._traced(arguments), *arguments)
+
     def lower(self, *arguments: Any) -> Any:
         """The program for such arguments, before it is compiled."""
-        function, was_on = self.function, gc.isenabled()
+        was_on = gc.isenabled()
         gc.disable()  # a fifth of the time that tracing takes went into a search for garbage
         try:
-            if self.made_of is not None:
-                function = self._exported(self.made_of, arguments).call
-            return jit(function, donate_argnums=self.donate).lower(*arguments)
+            return jit(self._traced(arguments), donate_argnums=self.donate).lower(*arguments)
         finally:
             if was_on:
                 gc.enable()
 
-    def _exported(self, made_of: str, arguments: tuple[Any, ...]) -> export.Exported:
+    def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         """The function as it was traced for such arguments, now or in an earlier process."""
+        if self.made_of is None:
+            return self.function
         for kind in {*self.returned, *_named_tuples(jax.tree.structure(arguments))}:
             with suppress(ValueError):  # known already
                 name = f"{kind.__module__}.{kind.__qualname__}"
                 export.register_namedtuple_serialization(kind, serialized_name=name)
-        path = _path(made_of, arguments)
+        path = _path(self.made_of, arguments)
         kept = path.read_bytes() if path.exists() else b""
         content = kept[DIGEST:]
         if not content or hashlib.sha256(content).digest() != kept[:DIGEST]:
@@ -92,7 +96,7 @@ class TracedOnce:
             with suppress(OSError):  # a full or read-only disk costs time, not the run
                 make_folder(path.parent)
                 write_bytes(path, hashlib.sha256(content).digest() + content)
-        return export.deserialize(bytearray(content))
+        return export.deserialize(bytearray(content)).call
 
 
 def _path(made_of: str, arguments: tuple[Any, ...]) -> Path:

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from fairsaoml.core.primal_dual import project
 from fairsaoml.core.types import Batch, Params, Problem, Task
+from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.regret.comparator import Comparators
 from fairsaoml.evaluate.regret.rounds import base_rates, deployment, window_sums
-from fairsaoml.evaluate.round import loss_and_violation
 from fairsaoml.evaluate.seeds import bucket, part_of, stacked
 
 PRICES = (0.0, 0.3, 1.0, 4.0)  # of a gap, in units of loss; one start each

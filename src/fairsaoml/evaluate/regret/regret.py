@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.keys import init_key, round_keys, run_keys
 from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
+from fairsaoml.evaluate.measures import after_adapting, labelled_share
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
 from fairsaoml.evaluate.regret.rounds import Ints, base_rates, linear_rounds, priors, window_sums
-from fairsaoml.evaluate.round import after_adapting, labelled_share
 from fairsaoml.evaluate.seeds import bucket, part_of, stacked
 
 EXACT = (
