@@ -24,9 +24,15 @@ def one_thread() -> None:
     # XLA solves linear systems by SciPy's BLAS, whose threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     threadpool_limits(1, "blas")
-    # Let what a round frees stay with the process, for the next one. glibc gives large pieces back
-    # to the system and gets them again page by page: a quarter of the time of a large round.
-    # Another C library has no such settings, and is left alone.
+    _keep_memory()
+
+
+def _keep_memory() -> None:
+    """Let what a round frees stay with the process, for the next one.
+
+    glibc gives large pieces back to the system and gets them again page by page: a quarter of the
+    time of a large round. Another C library has no such settings, and is left alone.
+    """
     with suppress(OSError, AttributeError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(MMAP_THRESHOLD, LARGEST_KEPT)
@@ -61,4 +67,5 @@ def one_blas_thread() -> Iterator[None]:
 def _blas() -> list[LibController]:
     import scipy.linalg  # noqa: F401  the BLAS that XLA uses: it must be loaded to be held
 
+    _keep_memory()  # once, where a learner first computes
     return ThreadpoolController().select(user_api="blas").lib_controllers
