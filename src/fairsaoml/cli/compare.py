@@ -1,9 +1,10 @@
 """`fairsaoml compare` and `fairsaoml peers`: learners, or other libraries, on one stream."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer import Option
 
 from fairsaoml.cli import options
 from fairsaoml.cli.options import chosen, print_json, stem
@@ -11,22 +12,16 @@ from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings
 
 
-@options.takes(options.TABLE, into="table")
-@options.takes(options.DECISION, into="rule")
+@options.takes("rule", "table")
 def compare(
     stream: options.StreamName,
-    learners: Annotated[
-        str, typer.Option(help="Which learners: all, or A,B (`fairsaoml learners`).")
-    ] = "all",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, run together.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="key=value: of the stream, or of every learner that takes it."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="A folder for all runs. \\[runs/STREAM-comparison]")
-    ] = None,
+    learners: str = Option("all", help="Which learners: all, or A,B (`fairsaoml learners`)."),
+    seeds: int = Option(10, min=1, help="How many seeds, run together."),
+    seed: int = Option(0, min=0, help="The first of them."),
+    set_: list[str] = Option(
+        [], "--set", help="key=value: of the stream, or of every learner that takes it."
+    ),
+    out: Path | None = Option(None, help="A folder for all runs. \\[runs/STREAM-comparison]"),
     jobs: options.Jobs = 1,
     engine: options.Engine = "local",
     address: options.Address = None,
@@ -46,7 +41,7 @@ def compare(
     from fairsaoml.learners import registry
 
     names = chosen(learners, registry.registered())
-    settings = parse_settings(set_ or []) | options.decision_settings(rule)
+    settings = parse_settings(set_) | options.decision_settings(rule)
     settings |= options.table_settings(stream, table)
     specs = comparing.plan(stream, names, settings, range(seed, seed + seeds))
     folder = out or Path("runs") / f"{stem(stream)}-comparison"
@@ -61,26 +56,21 @@ def compare(
             on_event=on_event,
         )
     if json_:
-        print_json(comparison | {"folder": str(folder)})
-        return
+        return print_json(comparison | {"folder": str(folder)})
     print_comparison(comparison)
     typer.echo(f"report: {folder / 'report.html'}")
 
 
-@options.takes(options.TABLE, into="table")
+@options.takes("table")
 def peers(
     stream: options.StreamName,
-    alternatives: Annotated[
-        str, typer.Option("--alternatives", "--peers", help="Which: all, or A,B.")
-    ] = "all",
-    seeds: Annotated[int, typer.Option(min=1, help="How many, where anything is random.")] = 1,
-    refit_every: Annotated[
-        int, typer.Option(min=1, help="Refit only every so many rounds; the row's name says so.")
-    ] = 1,
-    set_: options.StreamSettings = None,
-    out: Annotated[
-        Path | None, typer.Option(help="A folder for all of them. \\[runs/paper/peers/STREAM]")
-    ] = None,
+    alternatives: str = Option("all", "--alternatives", "--peers", help="Which: all, or A,B."),
+    seeds: int = Option(1, min=1, help="How many, where anything is random."),
+    refit_every: int = Option(
+        1, min=1, help="Refit only every so many rounds; the row's name says so."
+    ),
+    set_: list[str] = Option([], "--set", help="key=value: a setting of the stream."),
+    out: Path | None = Option(None, help="A folder for all of them. \\[runs/paper/peers/STREAM]"),
     force: options.Force = False,
     quiet: options.Quiet = False,
     json_: options.AsJson = False,
@@ -98,7 +88,7 @@ def peers(
     specs = plan(
         stream,
         chosen(alternatives, CATALOG),
-        stream_settings=parse_settings(set_ or []) | options.table_settings(stream, table),
+        stream_settings=parse_settings(set_) | options.table_settings(stream, table),
         seeds=range(seeds),
         every=refit_every,
     )
@@ -106,8 +96,7 @@ def peers(
     with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:
         comparison = compare_alternatives(specs, folder, force=force, on_event=on_event)
     if json_:
-        print_json(comparison | {"folder": str(folder)})
-        return
+        return print_json(comparison | {"folder": str(folder)})
     print_comparison(
         comparison,
         f"The learners of fairsaoml are not among them: fairsaoml compare {stream} --learners "

@@ -1,27 +1,23 @@
 """The commands on folders of runs: `fairsaoml learn`, `predict`, `regret`, `report`, `runs`."""
 
 import sys
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer import Argument, Option
 
-from fairsaoml.cli.options import AsJson, Quiet, piped, print_json
+from fairsaoml.cli.options import AsJson, Quiet, RunFolder, flag, piped, print_json
 from fairsaoml.cli.progress import bar, progress
 from fairsaoml.core.errors import ConfigError
-
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
 
 
 def learn(
     folder: RunFolder,
-    file: Annotated[
-        str | None, typer.Argument(help="New rows: CSV or Parquet, or - for standard input.")
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that tells rows apart: known ones are skipped.")
-    ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the last `learn` back.")] = False,
+    file: str | None = Argument(None, help="New rows: CSV or Parquet, or - for standard input."),
+    id: str | None = Option(None, help="Column that tells rows apart: known ones are skipped."),
+    undo: bool = flag("--undo", help="Take the last `learn` back."),
     quiet: Quiet = False,
     json_: AsJson = False,
 ) -> None:
@@ -64,20 +60,13 @@ def learn(
 
 def predict(
     folder: RunFolder,
-    file: Annotated[
-        str, typer.Argument(help="New rows: CSV or Parquet, columns as learned; - reads stdin.")
-    ],
-    seed: Annotated[int | None, typer.Option(help="Which seed's model. \\[the first]")] = None,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns of the new rows to keep: id,name.")
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Say why: threshold, fairness, columns that counted.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A file ending in .csv, .jsonl or .parquet. \\[CSV on standard output]"),
-    ] = None,
+    file: str = Argument(help="New rows: CSV or Parquet, columns as learned; - reads stdin."),
+    seed: int | None = Option(None, help="Which seed's model. \\[the first]"),
+    keep: str | None = Option(None, help="Columns of the new rows to keep: id,name."),
+    explain: bool = flag("--explain", help="Say why: threshold, fairness, columns that counted."),
+    out: Path | None = Option(
+        None, help="A file ending in .csv, .jsonl or .parquet. \\[CSV on standard output]"
+    ),
 ) -> None:
     """Score new rows: a calibrated probability and the decision for each, in the label's words."""
     from fairsaoml.serve.predict import (
@@ -103,9 +92,9 @@ def predict(
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
-    out: Annotated[Path | None, typer.Option(help="The HTML file. [DIR/report.html]")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Also write a small SVG picture.")] = None,
+    folders: list[Path] = Argument(metavar="DIR...", help="Folders of runs."),
+    out: Path | None = Option(None, help="The HTML file. [DIR/report.html]"),
+    picture: Path | None = Option(None, help="Also write a small SVG picture."),
 ) -> None:
     """Write the report of one run, or of several overlaid, as one HTML file."""
     from fairsaoml.report import write_picture, write_report
@@ -118,42 +107,34 @@ def report(
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="Where to look.")] = Path("runs"),
+    folder: Path = Argument(Path("runs"), help="Where to look."),
     json_: AsJson = False,
 ) -> None:
     """List the runs in a folder: stream, learner, rounds, verdict, when."""
     from fairsaoml.cli.tables import print_runs
     from fairsaoml.runs.listing import list_runs
 
-    listed: list[dict[str, Any]] = list_runs(folder)
+    listed = list_runs(folder)
     if json_:
         print_json(listed)
-        return
-    if not listed:
+    elif listed:
+        print_runs(listed)
+    else:
         typer.echo(f"no runs in {folder}; `fairsaoml run` makes one", err=True)
-        return
-    print_runs(listed)
 
 
 def regret(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
-    windows: Annotated[
-        str | None,
-        typer.Option(help="Window lengths: 1,4,16, or all. \\[powers of two, and all rounds]"),
-    ] = None,
-    adapted: Annotated[
-        bool, typer.Option("--adapted", help="Of the scores after a few labels of each round.")
-    ] = False,
-    every_round: Annotated[
-        bool, typer.Option("--every-round", help="Best models that are fair in every round.")
-    ] = False,
-    adapting: Annotated[
-        bool, typer.Option("--adapting", help="As --adapted, and the best models adapt as well.")
-    ] = False,
-    comparator: Annotated[
-        bool, typer.Option(help="Solve for the best models; without, measure violations only.")
-    ] = True,
-    picture: Annotated[Path | None, typer.Option(help="Also write an SVG picture.")] = None,
+    folder: RunFolder,
+    windows: str | None = Option(
+        None, help="Window lengths: 1,4,16, or all. \\[powers of two, and all rounds]"
+    ),
+    adapted: bool = flag("--adapted", help="Of the scores after a few labels of each round."),
+    every_round: bool = flag("--every-round", help="Best models that are fair in every round."),
+    adapting: bool = flag("--adapting", help="As --adapted, and the best models adapt as well."),
+    comparator: bool = Option(
+        True, help="Solve for the best models; without, measure violations only."
+    ),
+    picture: Path | None = Option(None, help="Also write an SVG picture."),
     quiet: Quiet = False,
     json_: AsJson = False,
 ) -> None:
@@ -178,8 +159,7 @@ def regret(
     if picture is not None:
         write_regret_picture(measured, picture)
     if json_:
-        print_json(tidy(measured))
-        return
+        return print_json(tidy(measured))
     _print(measured)
     if picture is not None:
         typer.echo(f"picture: {picture}")
@@ -191,21 +171,20 @@ def _print(measured: dict[str, Any]) -> None:
 
     from fairsaoml.cli.tables import print_rows, say
 
-    solved = measured["comparator"] is not None
+    solved, constraints = measured["comparator"] is not None, measured["constraints"]
     titles = ["window"] + ["FairSAR", "rounds", "SAR"] * solved
-    titles += [escape(f"sum of {name}") for name in measured["constraints"]]
-    several = len(measured["constraints"]) > 1
-    titles += ["rounds of the largest" if several else "rounds"] * bool(measured["constraints"])
+    titles += [escape(f"sum of {name}") for name in constraints]
+    titles += ["rounds of the largest" if len(constraints) > 1 else "rounds"] * bool(constraints)
     rows = []
     for entry in measured["windows"]:
         row = [str(entry["window"])]
         if solved:
             fair = entry["fair_regret"]
             row += [_cell(fair), _rounds(fair), _cell(entry["regret"])]
-        violations = list(entry["violation"].values())
-        row += [_cell(figure) for figure in violations]
+        violations = entry["violation"].values()
+        row += map(_cell, violations)
         if violations:
-            row.append(_rounds(max(violations, key=lambda figure: figure["high"])))
+            row.append(_rounds(max(violations, key=itemgetter("high"))))
         rows.append(row)
     head = f"{measured['learner']} on {measured['stream']}, {measured['form']}"
     Console().print(f"[bold]{head}[/]", highlight=False)

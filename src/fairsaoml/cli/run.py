@@ -2,12 +2,13 @@
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer import Argument, Option
 
 from fairsaoml.cli import options
-from fairsaoml.cli.options import print_json, stem
+from fairsaoml.cli.options import flag, print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError, RunError
@@ -18,28 +19,20 @@ NOT_EVERY_LEARNER = {"ratio": "asked for a ratio", "aware": "told the group at d
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
-@options.takes(options.TABLE, into="table")
-@options.takes(options.DECISION, into="rule")
+@options.takes("rule", "table")
 def run(
-    stream: Annotated[
-        str | None, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
-    ] = None,
-    learner: Annotated[
-        str | None,
-        typer.Option(help="Which learner (`fairsaoml learners`). \\[fairsaoml-decoupled]"),
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds, run together. [5]")] = None,
-    seed: Annotated[int | None, typer.Option(help="The first of them. [0]")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a setting of learner or stream.")
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings from a TOML file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder. \\[runs/STREAM-...]")] = None,
+    stream: str | None = Argument(None, help=options.STREAM),
+    learner: str | None = Option(
+        None, help="Which learner (`fairsaoml learners`). \\[fairsaoml-decoupled]"
+    ),
+    seeds: int | None = Option(None, help="How many seeds, run together. [5]"),
+    seed: int | None = Option(None, help="The first of them. [0]"),
+    set_: list[str] = Option([], "--set", help="key=value: a setting of learner or stream."),
+    config: Path | None = Option(None, help="Settings from a TOML file."),
+    out: Path | None = Option(None, help="The run's folder. \\[runs/STREAM-...]"),
     force: options.Force = False,
-    resume: Annotated[Path | None, typer.Option(help="Continue the run in this folder.")] = None,
-    save_predictions: Annotated[
-        bool, typer.Option("--save-predictions", help="Keep every decision (Parquet).")
-    ] = False,
+    resume: Path | None = Option(None, help="Continue the run in this folder."),
+    save_predictions: bool = flag("--save-predictions", help="Keep every decision (Parquet)."),
     quiet: options.Quiet = False,
     json_: options.AsJson = False,
     *,
@@ -58,7 +51,7 @@ def run(
     if stream is None:
         raise ConfigError("expected a stream, got none; try `fairsaoml run synthetic`")
 
-    settings = (read_config(config) if config else {}) | parse_settings(set_ or [])
+    settings = (read_config(config) if config else {}) | parse_settings(set_)
     settings |= options.decision_settings(rule)
     chosen = OPTIONS | {key: settings.pop(key) for key in OPTIONS if key in settings}
     typed = {"learner": learner, "seeds": seeds, "seed": seed}

@@ -3,10 +3,11 @@
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
+from fairsaoml.cli.options import flag
 from fairsaoml.core.errors import ConfigError
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
@@ -14,31 +15,21 @@ MOST_HELD = 1_000_000  # rows that wait for their label
 
 
 def serve(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="The run's folder.")
-    ] = None,
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
-    host: Annotated[
-        str, typer.Option(help="Any address but this machine's own needs tokens.")
-    ] = "127.0.0.1",
-    rows: Annotated[int, typer.Option(help="Decisions of one round of learning.")] = 200,
-    wait: Annotated[str, typer.Option(help="How long a round waits for its labels.")] = "7d",
-    retain: Annotated[str, typer.Option(help="How long learned rows are kept.")] = "30d",
-    tokens: Annotated[
-        Path | None, typer.Option(help="A file with decide=..., label=..., read=...")
-    ] = None,
-    certificate: Annotated[Path | None, typer.Option(help="For TLS, with --key.")] = None,
-    key: Annotated[Path | None, typer.Option(help="The certificate's key.")] = None,
-    webhook: Annotated[str | None, typer.Option(help="Alarms are posted to this URL.")] = None,
-    origin: Annotated[
-        str | None, typer.Option(help="Let pages from this origin call it (CORS).")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="Begin a new model of rows as this JSON describes them.")
-    ] = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="A simulated world that changes twice.")
-    ] = False,
+    folder: Path | None = Argument(None, metavar="[RUN]", help="The run's folder."),
+    port: int = Option(8000, help="0 takes a free one."),
+    host: str = Option("127.0.0.1", help="Any address but this machine's own needs tokens."),
+    rows: int = Option(200, help="Decisions of one round of learning."),
+    wait: str = Option("7d", help="How long a round waits for its labels."),
+    retain: str = Option("30d", help="How long learned rows are kept."),
+    tokens: Path | None = Option(None, help="A file with decide=..., label=..., read=..."),
+    certificate: Path | None = Option(None, help="For TLS, with --key."),
+    key: Path | None = Option(None, help="The certificate's key."),
+    webhook: str | None = Option(None, help="Alarms are posted to this URL."),
+    origin: str | None = Option(None, help="Let pages from this origin call it (CORS)."),
+    schema: Path | None = Option(
+        None, help="Begin a new model of rows as this JSON describes them."
+    ),
+    demo: bool = flag("--demo", help="A simulated world that changes twice."),
 ) -> None:
     """Decide now, learn when labels come, and watch how fair it is."""
     for needed in ("orjson", "prometheus_client", "starlette", "uvicorn"):

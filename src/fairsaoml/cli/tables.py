@@ -1,10 +1,10 @@
 """Tables on stdout, made to fit a narrow window."""
 
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,7 +15,6 @@ from fairsaoml.evaluate.metrics import Counts, nearly_alike, summed
 from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
 SHORT = 20  # letters of a column that is not wrapped
-BETWEEN = 2  # letters from a column to the next
 WRAPPED = 12  # letters of a verdict in a narrow window
 RUN_TITLES = ("name", "stream", "learner", "rounds", "verdict", "when")
 RATIOS = {"dp": "dp_ratio", "eo": "eo_ratio"}
@@ -93,16 +92,26 @@ def _total(block: dict[str, Any]) -> Counts:
     return summed(Counts(**six) for groups in list(attributes)[:1] for six in groups.values())
 
 
-def print_rows(titles: list[str], rows: list[list[str]]) -> None:
+def print_rows(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a plain table."""
+
+    # A name that is cut short cannot be typed; what is long is wrapped rather than what is not.
+    def is_short(title: str, *cells: str) -> bool:
+        return max(map(len, [title, *cells])) <= SHORT
+
+    Console().print(_texts(titles, rows, is_short))
+
+
+def _texts(
+    titles: Iterable[str], rows: Sequence[Sequence[str]], is_whole: Callable[..., bool]
+) -> Table:
+    """A table of texts as they are; a column of which `is_whole(title, *cells)` is not wrapped."""
     table = _table()
-    for title, *cells in zip(titles, *rows, strict=True):
-        # A name that is cut short cannot be typed; what is long is wrapped rather than what is not.
-        short = max(map(len, [title, *cells])) <= SHORT
-        table.add_column(title, overflow="fold", no_wrap=short)
+    for column in zip(titles, *rows, strict=True):
+        table.add_column(column[0], overflow="fold", no_wrap=is_whole(*column))
     for row in rows:
         table.add_row(*map(escape, row))
-    Console().print(table)
+    return table
 
 
 def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
@@ -113,57 +122,36 @@ def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     """
     console = Console()
     shown = {title: [str(run[title]) for run in runs] for title in RUN_TITLES}
-    apart = [", ".join(run.get("not_judged") or ()) for run in runs]
-    shown["verdict"] = [
-        words + f", {groups} not judged" * bool(groups)
-        for words, groups in zip(shown["verdict"], apart, strict=True)
+    for place, run in enumerate(runs):
+        if groups := run.get("not_judged"):
+            shown["verdict"][place] += f", {', '.join(groups)} not judged"
+    told = [
+        title
+        for title in ("learner", "stream")
+        if all(stem(part) in name for name, part in zip(shown["name"], shown[title], strict=True))
     ]
-
-    def names_tell(title: str) -> bool:
-        parts = zip(shown["name"], shown[title], strict=True)
-        return all(stem(part) in name for name, part in parts)
-
-    def drop(title: str) -> None:
-        del shown[title]
-
-    def to_days(title: str) -> None:
-        shown[title] = [when.split(" ")[0] for when in shown[title]]
-
-    def wrap(title: str) -> None:
-        shown[title] = ["\n".join(textwrap.wrap(words, WRAPPED)) for words in shown[title]]
-
-    told = [title for title in ("learner", "stream") if names_tell(title)]
+    shorter: dict[str, Callable[[str], str]] = {
+        "when": lambda when: when.split(" ")[0],
+        "verdict": lambda words: "\n".join(textwrap.wrap(words, WRAPPED)),
+    }
     rest = ("learner", "stream", "when", "rounds", "verdict")
-    steps = [
-        *((drop, title) for title in told),
-        (to_days, "when"),
-        (wrap, "verdict"),
-        *((drop, title) for title in rest if title not in told),
-    ]
-    dropped = []
-    for step, title in steps:
-        if _width(shown) <= console.width:
-            break
-        step(title)
-        if title not in shown:
+    steps, dropped = [*told, *shorter, *(title for title in rest if title not in told)], []
+    unbounded = console.options.update(max_width=sys.maxsize)
+
+    def table() -> Table:
+        rows = [*zip(*shown.values(), strict=True)]
+        return _texts(shown, rows, lambda title, *_: title != "name")
+
+    while steps and console.measure(table(), options=unbounded).maximum > console.width:
+        title = steps.pop(0)
+        if title in shorter:
+            shown[title] = list(map(shorter.pop(title), shown[title]))
+        else:
+            del shown[title]
             dropped.append(title)
-    table = _table()
-    for title in shown:
-        table.add_column(title, overflow="fold", no_wrap=title != "name")
-    for row in zip(*shown.values(), strict=True):
-        table.add_row(*map(escape, row))
-    console.print(table)
+    console.print(table())
     if dropped:
         say(f"A wider window, or --json, has more: {', '.join(dropped)}.", style="dim")
-
-
-def _width(columns: Mapping[str, Sequence[str]]) -> int:
-    """The letters that a table of these columns needs."""
-    wide = [
-        max(cell_len(line) for cell in (title, *cells) for line in cell.split("\n"))
-        for title, cells in columns.items()
-    ]
-    return sum(wide) + BETWEEN * (len(wide) - 1)
 
 
 def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:
