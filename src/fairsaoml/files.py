@@ -15,10 +15,6 @@ from fairsaoml.core.errors import RunError
 DIGITS = 7  # significant digits of a float in a file: what float32 can tell
 
 
-class Damaged(RunError):
-    """A line that is not what was written."""
-
-
 def tidy(value: Any) -> Any:
     """Return plain data with floats of seven significant digits; a non-finite float is None.
 
@@ -159,30 +155,3 @@ def seal_of(content: dict[str, Any]) -> str:
     """
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def json_lines(path: Path, *, key: str = "", advice: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the size in bytes and the content of each complete line of a file.
-
-    Only the last line may be incomplete, as a kill leaves it; it is left out.
-
-    Args:
-        path: one JSON object a line.
-        key: that every object must have.
-        advice: what to do about a damaged file, for the error.
-
-    Raises:
-        Damaged: another line is not what was written.
-    """
-    with open(open_regular(path), "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line) if line.endswith(b"\n") else None
-            except (ValueError, RecursionError):
-                record = None
-            if isinstance(record, dict) and (not key or key in record):
-                yield len(line), record
-            elif file.read(1):
-                raise Damaged(
-                    f"line {number} of {path} is damaged; expected one JSON object a line; {advice}"
-                )
