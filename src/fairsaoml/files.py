@@ -46,11 +46,7 @@ def replacing(path: Path, *, shared: bool = False) -> Iterator[Path]:
     temporary.unlink(missing_ok=True)  # left by a kill, or a link that must not be followed
     try:
         yield temporary
-        descriptor = os.open(temporary, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _flush(temporary, os.O_RDWR)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -67,9 +63,12 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Flush a folder's entries: a flushed file can still be lost if its name is not."""
-    if os.name != "posix":
-        return  # elsewhere a folder cannot be opened
-    descriptor = os.open(folder, os.O_RDONLY)
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        _flush(folder, os.O_RDONLY)
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

@@ -14,8 +14,6 @@ from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError, RunError
 
 OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
-# Settings that people ask for by name of learners that have none.
-NOT_EVERY_LEARNER = {"ratio": "asked for a ratio", "aware": "told the group at decision time"}
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
@@ -58,7 +56,7 @@ def run(
     chosen |= {key: value for key, value in typed.items() if value is not None}
     count, first = _whole("seeds", chosen["seeds"], 1), _whole("seed", chosen["seed"], 0)
 
-    from fairsaoml.learners.registry import DEFAULT, configure, entry, registered
+    from fairsaoml.learners.registry import DEFAULT
     from fairsaoml.runs import runner
     from fairsaoml.runs.events import as_events
     from fairsaoml.runs.folder import free_folder
@@ -66,12 +64,6 @@ def run(
 
     table = options.table_settings(stream, table)
     name = chosen["learner"] or DEFAULT
-    for key, words in NOT_EVERY_LEARNER.items():
-        if key in settings and key not in entry(name).settings:
-            able = ", ".join(one for one, item in registered().items() if key in item.settings)
-            fair = configure(name, {}).constraints != "none"  # its tolerance is of use
-            also = ", or set its tolerance" if key == "ratio" and fair else ""
-            raise ConfigError(f"{name} cannot be {words}; choose --learner {able}{also}")
     of_stream, of_learner = split_settings(stream, name, settings, also=list(OPTIONS))
     spec = RunSpec(
         stream=stream,

@@ -26,6 +26,11 @@ SPEC_SCHEMA = 1
 EVEN = (0.3, 0.7)  # shares of positive labels between which one half is a threshold
 LARGEST_COST = 1e6
 SURE = (0.001, 0.999)  # the thresholds that a learner takes
+# Settings that people ask for by name of learners that have none.
+NOT_EVERY_LEARNER = {
+    "ratio": "cannot be asked for a ratio",
+    "aware": "cannot be told the group at decision time",
+}
 
 
 @cache
@@ -247,12 +252,13 @@ def split_settings(
         if key in streams or key in learners:
             continue
         able = [name for name in registry.LEARNERS.builtin if key in registry.entry(name).settings]
-        if able:
-            raise ConfigError(
-                f"{learner} has no setting {key!r}; add --learner with one that has: "
-                f"{', '.join(able)}"
-            )
-        raise ConfigError(f"unknown setting {key!r}; {closest(key, [*streams, *learners, *also])}")
+        if not able:
+            known = [*streams, *learners, *also]
+            raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
+        has_not = NOT_EVERY_LEARNER.get(key, f"has no setting {key!r}")
+        is_fair = registry.configure(learner).constraints != "none"  # its tolerance is of use
+        advice = ", or set its tolerance" if key == "ratio" and is_fair else ""
+        raise ConfigError(f"{learner} {has_not}; choose --learner {', '.join(able)}{advice}")
     of_stream = {key: value for key, value in settings.items() if key in streams}
     return of_stream, {key: settings[key] for key in settings if key not in of_stream}
 
