@@ -17,7 +17,7 @@ from queue import Queue
 import httpx2
 import pytest
 
-from fairsaoml.cli.serve import serve
+from fairsaoml.cli.folders import serve
 from fairsaoml.core.errors import DataError
 from fairsaoml.serve import access
 from fairsaoml.serve.export import encoder_of, write_new

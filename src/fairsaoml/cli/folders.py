@@ -1,6 +1,8 @@
-"""The commands on folders of runs: `fairsaoml learn`, `predict`, `regret`, `report`, `runs`."""
+"""The commands on folders of runs: `fairsaoml predict`, `regret`, `report`, `runs`, `serve`."""
 
+import re
 import sys
+from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -9,53 +11,11 @@ import typer
 from typer import Argument, Option
 
 from fairsaoml.cli.options import AsJson, Quiet, RunFolder, flag, piped, print_json
-from fairsaoml.cli.progress import bar, progress
+from fairsaoml.cli.progress import bar
 from fairsaoml.core.errors import ConfigError
 
-
-def learn(
-    folder: RunFolder,
-    file: str | None = Argument(None, help="New rows: CSV or Parquet, or - for standard input."),
-    id: str | None = Option(None, help="Column that tells rows apart: known ones are skipped."),
-    undo: bool = flag("--undo", help="Take the last `learn` back."),
-    quiet: Quiet = False,
-    json_: AsJson = False,
-) -> None:
-    """Continue a run with new rows: score them, then learn from them, round by round.
-
-    Rows that were given before are skipped. Rows that do not fill a task wait for the next file.
-    """
-    if undo == (file is not None):
-        raise ConfigError("expected a file of new rows, or --undo; give one of them")
-
-    from fairsaoml.cli.run import finish
-    from fairsaoml.report.words import count
-    from fairsaoml.runs import learn as runs
-    from fairsaoml.runs.events import as_events
-
-    if undo:
-        call, waiting, summary = runs.take_back(folder)
-        also = f", and {count(waiting, 'row')} waiting" if waiting else ""
-        typer.echo(
-            f"taken back: {count(call['fingerprint']['rows'] - call['known'], 'new row')} and "
-            f"{count(call['rounds'], 'round')}; the run has {count(call['after'], 'round')} "
-            f"again{also}",
-            err=True,
-        )
-        if summary:
-            finish(folder, summary, as_json=json_)
-        return
-    assert file is not None
-    with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
-        done = runs.learn(folder, path, id=id, on_round=as_events(on_event))
-    needed = f" (a task has {done.task_rows})" if done.waiting and done.task_rows else ""
-    typer.echo(
-        f"{done.rows} rows: {done.known} were given before and skipped; {done.learned} learned "
-        f"now in {done.rounds} rounds; {done.waiting} wait for the next file{needed}",
-        err=True,
-    )
-    if done.summary:  # a model from Python has none before its first round
-        finish(folder, done.summary, as_json=json_)
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+MOST_HELD = 1_000_000  # rows that wait for their label
 
 
 def predict(
@@ -69,25 +29,19 @@ def predict(
     ),
 ) -> None:
     """Score new rows: a calibrated probability and the decision for each, in the label's words."""
-    from fairsaoml.serve.predict import (
-        check_ending,
-        decision_table,
-        predict_rows,
-        to_bytes,
-        write_decisions,
-    )
+    from fairsaoml.serve import predict as decisions
 
     if out is not None:
-        check_ending(out)
+        decisions.check_ending(out)
     with piped(file) as path:
-        predicted = predict_rows(folder, path, seed=seed, explain=explain)
+        predicted = decisions.predict_rows(folder, path, seed=seed, explain=explain)
     for note in predicted.notes:
         typer.echo(note, err=True)
-    table = decision_table(predicted, keep.split(",") if keep else ())
+    table = decisions.decision_table(predicted, keep.split(",") if keep else ())
     if out is None:
-        sys.stdout.write(to_bytes(table).decode())
+        sys.stdout.write(decisions.to_bytes(table).decode())
     else:
-        write_decisions(table, out)
+        decisions.write_decisions(table, out)
         typer.echo(f"{table.num_rows} rows: {out}", err=True)
 
 
@@ -217,3 +171,83 @@ def _cell(figure: dict[str, Any]) -> str:
 def _rounds(figure: dict[str, Any]) -> str:
     first, last = figure["rounds"]
     return f"{first}-{last}"
+
+
+def serve(
+    folder: Path | None = Argument(None, metavar="[RUN]", help="The run's folder."),
+    port: int = Option(8000, help="0 takes a free one."),
+    host: str = Option("127.0.0.1", help="Any address but this machine's own needs tokens."),
+    rows: int = Option(200, help="Decisions of one round of learning."),
+    wait: str = Option("7d", help="How long a round waits for its labels."),
+    retain: str = Option("30d", help="How long learned rows are kept."),
+    tokens: Path | None = Option(None, help="A file with decide=..., label=..., read=..."),
+    certificate: Path | None = Option(None, help="For TLS, with --key."),
+    key: Path | None = Option(None, help="The certificate's key."),
+    webhook: str | None = Option(None, help="Alarms are posted to this URL."),
+    origin: str | None = Option(None, help="Let pages from this origin call it (CORS)."),
+    schema: Path | None = Option(
+        None, help="Begin a new model of rows as this JSON describes them."
+    ),
+    demo: bool = flag("--demo", help="A simulated world that changes twice."),
+) -> None:
+    """Decide now, learn when labels come, and watch how fair it is."""
+    for needed in ("orjson", "prometheus_client", "starlette", "uvicorn"):
+        if find_spec(needed) is None:
+            raise ConfigError(
+                f"expected {needed} to serve, found none; pip install 'fairsaoml[serve]'"
+            )
+    from fairsaoml.serve.server import serve as start
+    from fairsaoml.serve.tasks import TaskRules
+
+    if demo == (folder is not None):
+        raise ConfigError("expected a run's folder or --demo, got both or neither")
+    rules = TaskRules(
+        task_rows=rows,
+        task_seconds=None,
+        wait_seconds=seconds_of(wait),
+        late="next",
+        unknown="count",
+        max_rows=max(MOST_HELD, rows),
+        retain_seconds=seconds_of(retain),
+    )
+
+    def ready(address: str) -> None:
+        typer.echo(f"serving {folder or 'the demo'} at {address}")
+
+    if demo:
+        from fairsaoml.serve.demo import serve_demo
+
+        serve_demo(rules, port=port, on_ready=ready)
+        return
+    assert folder is not None
+    if schema is not None:
+        from fairsaoml.serve.export import write_new
+
+        if not (folder / "spec.json").exists():  # else it was begun before
+            write_new(folder, schema, task_rows=rows)
+    start(
+        folder,
+        rules,
+        host=host,
+        port=port,
+        tokens=tokens,
+        certificate=certificate,
+        key=key,
+        webhook=webhook,
+        origin=origin,
+        on_ready=ready,
+    )
+
+
+def seconds_of(text: str) -> float:
+    """Return a duration in seconds.
+
+    >>> seconds_of("7d"), seconds_of("90 min")
+    (604800.0, 5400.0)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
+    if not match or match[2] not in UNITS:
+        raise ConfigError(
+            f"expected a duration in {', '.join(UNITS)}, got {text!r}; use for example 7d"
+        )
+    return float(match[1]) * UNITS[match[2]]

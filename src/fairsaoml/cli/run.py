@@ -1,4 +1,4 @@
-"""`fairsaoml run`: one learner on one stream."""
+"""`fairsaoml run`, `learn`, `compare` and `peers`: learners, or other libraries, on a stream."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,9 +8,8 @@ import typer
 from typer import Argument, Option
 
 from fairsaoml.cli import options
-from fairsaoml.cli.options import flag, print_json, stem
+from fairsaoml.cli.options import flag, parse_settings, piped, print_json, read_config, stem
 from fairsaoml.cli.progress import progress
-from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError, RunError
 
 OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
@@ -91,6 +90,145 @@ def run(
     if len(summary["seeds"]) < count:
         typer.echo("nothing is random in this run: one seed was run", err=True)
     finish(folder, summary, as_json=json_)
+
+
+def learn(
+    folder: options.RunFolder,
+    file: str | None = Argument(None, help="New rows: CSV or Parquet, or - for standard input."),
+    id: str | None = Option(None, help="Column that tells rows apart: known ones are skipped."),
+    undo: bool = flag("--undo", help="Take the last `learn` back."),
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
+) -> None:
+    """Continue a run with new rows: score them, then learn from them, round by round.
+
+    Rows that were given before are skipped. Rows that do not fill a task wait for the next file.
+    """
+    if undo == (file is not None):
+        raise ConfigError("expected a file of new rows, or --undo; give one of them")
+
+    from fairsaoml.report.words import count
+    from fairsaoml.runs import learn as runs
+    from fairsaoml.runs.events import as_events
+
+    if undo:
+        call, waiting, summary = runs.take_back(folder)
+        also = f", and {count(waiting, 'row')} waiting" if waiting else ""
+        typer.echo(
+            f"taken back: {count(call['fingerprint']['rows'] - call['known'], 'new row')} and "
+            f"{count(call['rounds'], 'round')}; the run has {count(call['after'], 'round')} "
+            f"again{also}",
+            err=True,
+        )
+        if summary:
+            finish(folder, summary, as_json=json_)
+        return
+    assert file is not None
+    with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
+        done = runs.learn(folder, path, id=id, on_round=as_events(on_event))
+    needed = f" (a task has {done.task_rows})" if done.waiting and done.task_rows else ""
+    typer.echo(
+        f"{done.rows} rows: {done.known} were given before and skipped; {done.learned} learned "
+        f"now in {done.rounds} rounds; {done.waiting} wait for the next file{needed}",
+        err=True,
+    )
+    if done.summary:  # a model from Python has none before its first round
+        finish(folder, done.summary, as_json=json_)
+
+
+@options.takes("rule", "table")
+def compare(
+    stream: options.StreamName,
+    learners: str = Option("all", help="Which learners: all, or A,B (`fairsaoml learners`)."),
+    seeds: int = Option(10, min=1, help="How many seeds, run together."),
+    seed: int = Option(0, min=0, help="The first of them."),
+    set_: list[str] = Option(
+        [], "--set", help="key=value: of the stream, or of every learner that takes it."
+    ),
+    out: Path | None = Option(None, help="A folder for all runs. \\[runs/STREAM-comparison]"),
+    jobs: options.Jobs = 1,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
+    *,
+    table: dict[str, Any],
+    rule: dict[str, Any],
+) -> None:
+    """Run several learners on one stream: one table and one report of all.
+
+    The same command finishes a comparison that was stopped.
+    """
+    from fairsaoml.cli.tables import print_comparison
+    from fairsaoml.compare import compare as comparing
+    from fairsaoml.learners import registry
+
+    names = options.chosen(learners, registry.registered())
+    settings = parse_settings(set_) | options.decision_settings(rule)
+    settings |= options.table_settings(stream, table)
+    specs = comparing.plan(stream, names, settings, range(seed, seed + seeds))
+    folder = out or Path("runs") / f"{stem(stream)}-comparison"
+    with progress(names, seeds, quiet=quiet) as on_event:
+        comparison = comparing.compare(
+            specs,
+            folder,
+            force=force,
+            engine=engine,
+            workers=jobs,
+            address=address,
+            on_event=on_event,
+        )
+    if json_:
+        return print_json(comparison | {"folder": str(folder)})
+    print_comparison(comparison)
+    typer.echo(f"report: {folder / 'report.html'}")
+
+
+@options.takes("table")
+def peers(
+    stream: options.StreamName,
+    alternatives: str = Option("all", "--alternatives", "--peers", help="Which: all, or A,B."),
+    seeds: int = Option(1, min=1, help="How many, where anything is random."),
+    refit_every: int = Option(
+        1, min=1, help="Refit only every so many rounds; the row's name says so."
+    ),
+    set_: list[str] = Option([], "--set", help="key=value: a setting of the stream."),
+    out: Path | None = Option(None, help="A folder for all of them. \\[runs/paper/peers/STREAM]"),
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
+    *,
+    table: dict[str, Any],
+) -> None:
+    """Run scikit-learn, Fairlearn and River models on the same stream.
+
+    Finished runs are kept: the same command finishes one that was stopped.
+    """
+    from fairsaoml.cli.tables import print_comparison
+    from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
+    from fairsaoml.learners import registry
+
+    specs = plan(
+        stream,
+        options.chosen(alternatives, CATALOG),
+        stream_settings=parse_settings(set_) | options.table_settings(stream, table),
+        seeds=range(seeds),
+        every=refit_every,
+    )
+    folder = out or Path("runs") / "paper" / "peers" / stem(stream)
+    with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:
+        comparison = compare_alternatives(specs, folder, force=force, on_event=on_event)
+    if json_:
+        return print_json(comparison | {"folder": str(folder)})
+    print_comparison(
+        comparison,
+        f"The learners of fairsaoml are not among them: fairsaoml compare {stream} --learners "
+        f"{registry.DEFAULT} with the same options of the stream shows the default one.",
+    )
+    for entry in comparison["learners"]:
+        typer.echo(f"{entry['learner']}: {entry['what']}.")
+    typer.echo(f"runs: {folder}")
 
 
 def _say_first(setup: Any) -> None:
