@@ -3,9 +3,7 @@
 import re
 import sys
 from importlib.util import find_spec
-from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import typer
 from typer import Argument, Option
@@ -93,6 +91,7 @@ def regret(
     json_: AsJson = False,
 ) -> None:
     """Measure regret against the best fixed model of every window, and the sums of violations."""
+    from fairsaoml.cli.tables import print_regret
     from fairsaoml.files import tidy
     from fairsaoml.report.markup import check_picture
     from fairsaoml.report.regret import write_regret_picture
@@ -114,63 +113,9 @@ def regret(
         write_regret_picture(measured, picture)
     if json_:
         return print_json(tidy(measured))
-    _print(measured)
+    print_regret(measured)
     if picture is not None:
         typer.echo(f"picture: {picture}")
-
-
-def _print(measured: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    from fairsaoml.cli.tables import print_rows, say
-
-    solved, constraints = measured["comparator"] is not None, measured["constraints"]
-    titles = ["window"] + ["FairSAR", "rounds", "SAR"] * solved
-    titles += [escape(f"sum of {name}") for name in constraints]
-    titles += ["rounds of the largest" if len(constraints) > 1 else "rounds"] * bool(constraints)
-    rows = []
-    for entry in measured["windows"]:
-        row = [str(entry["window"])]
-        if solved:
-            fair = entry["fair_regret"]
-            row += [_cell(fair), _rounds(fair), _cell(entry["regret"])]
-        violations = entry["violation"].values()
-        row += map(_cell, violations)
-        if violations:
-            row.append(_rounds(max(violations, key=itemgetter("high"))))
-        rows.append(row)
-    head = f"{measured['learner']} on {measured['stream']}, {measured['form']}"
-    Console().print(f"[bold]{head}[/]", highlight=False)
-    print_rows(titles, rows)
-    seeds = len(measured["seeds"])
-    notes = [f"Means over {seeds} seeds, ± half their range."] * (seeds > 1)
-    if solved:
-        static = measured["static"]
-        where = "in every round of" if measured["comparator"]["every_round"] else "over"
-        notes += [
-            f"Static regret over all {measured['rounds']} rounds: "
-            f"{_cell(static['fair_regret'])} against the best fair model, "
-            f"{_cell(static['regret'])} against the best of all.",
-            f"Comparator: {measured['comparator']['words']}.",
-            f"The best fair model is fair {where} its window.",
-        ]
-        if measured["form"] == "adapted" and not measured["comparator"]["adapts"]:
-            notes.append("The comparator is a fixed model and does not adapt.")
-    else:
-        notes.append("Sums of violations only; the comparator was not solved for.")
-    for note in notes:
-        say(note, style="dim")
-
-
-def _cell(figure: dict[str, Any]) -> str:
-    half = (figure["high"] - figure["low"]) / 2
-    return f"{figure['mean']:.3f}" + (f" ±{half:.3f}" if half else "")
-
-
-def _rounds(figure: dict[str, Any]) -> str:
-    first, last = figure["rounds"]
-    return f"{first}-{last}"
 
 
 def serve(
