@@ -1,26 +1,15 @@
 """The groups beside one another: their rates as marks on a line, and their calibration."""
 
 from collections.abc import Mapping, Sequence
-from operator import add
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fairsaoml.evaluate.metrics import APART
 from fairsaoml.report.figures import style
 from fairsaoml.report.reading import UNNAMED, Run
 from fairsaoml.report.svg import BOLD, LETTER, Frame, shorten
-
-__all__ = [
-    "RATES",
-    "GroupChances",
-    "RateRow",
-    "calibration_frame",
-    "ends_in_words",
-    "group_chances",
-    "groups_in",
-    "rate_layout",
-    "rate_rows",
-    "rate_titles",
-]
 
 Group = TypeVar("Group")  # what is known of a group
 
@@ -31,7 +20,6 @@ RATES = (  # how many, out of how many, and the figure that compares the groups
 )
 ROW, HEAD, GAP = 20.0, 20.0, 26.0
 NAMES = 260.0  # the most room for the names of runs on the left
-LEFT, TOP = 44.0, 12.0  # around the chart of calibration
 
 
 class RateRow(NamedTuple):
@@ -125,13 +113,8 @@ def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> RateLayo
 class GroupChances(NamedTuple):
     """A group's rows by tenths of their probability: rows, positive labels, sum of probability."""
 
-    tenths: Sequence[tuple[float, float, float]]
+    tenths: NDArray[np.float64]
     threshold: float | None  # the mean probability that a row needed; None: not known
-
-    @property
-    def total(self) -> tuple[float, float, float]:
-        """All groups together."""
-        return tuple(map(sum, zip(*self.tenths, strict=True)))  # type: ignore[return-value]
 
 
 def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
@@ -139,26 +122,20 @@ def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
 
     Empty for an older journal.
     """
-    sums: dict[str, list[tuple[float, ...]]] = {}
-    needed: dict[str, tuple[float, float]] = {}  # thresholds times rows, and rows
+    tenths: dict[str, Any] = {}
+    thresholds: dict[str, Any] = {}  # times rows, and rows
     for line in run.lines:
         for group, own in ((line.get("chances") or {}).get(attribute) or {}).items():
-            before = sums.get(group, [(0.0, 0.0, 0.0)] * len(own["tenths"]))
-            pairs = zip(before, own["tenths"], strict=True)
-            sums[group] = [tuple(map(add, one, other)) for one, other in pairs]
+            counts = np.array(own["tenths"], float)
+            tenths[group] = tenths.get(group, 0) + counts
             if own.get("threshold") is not None:
-                total, weight = needed.get(group, (0.0, 0.0))
-                rows = sum(tenth[0] for tenth in own["tenths"])
-                needed[group] = (total + rows * own["threshold"], weight + rows)
-    thresholds = {group: total / weight for group, (total, weight) in needed.items()}
-    groups = {
-        group: GroupChances(tenths, thresholds.get(group))  # type: ignore[arg-type]
-        for group, tenths in sums.items()
+                rows = counts[:, 0].sum()
+                needed = np.array([rows * own["threshold"], rows])
+                thresholds[group] = thresholds.get(group, 0) + needed
+    return {
+        group: GroupChances(
+            counts, np.divide(*thresholds[group]).item() if group in thresholds else None
+        )
+        for group, counts in declared(tenths).items()
+        if counts[:, 0].any()
     }
-    return {group: own for group, own in declared(groups).items() if own.total[0]}
-
-
-def calibration_frame(width: float) -> Frame:
-    """Return the frame of the share of positive labels against the probability."""
-    side = min(width - LEFT - 12, 300.0)
-    return Frame(LEFT, TOP, side, side)

@@ -40,6 +40,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters |= {"n": number, "zip": zip}
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return templates
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import left_out_words
-from fairsaoml.evaluate.verdict import Asked, first_judged, judge
+from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import is_finished
 from fairsaoml.runs.journal import read_rounds, require_intact
@@ -94,11 +94,6 @@ class Run:
         return round(sum(line.get("rows") or 0 for line in self.lines) / len(self.seeds))
 
     @property
-    def first_judged(self) -> int:
-        """The first round that a verdict can rest on."""
-        return first_judged(self.rounds[-1])
-
-    @property
     def span(self) -> tuple[float, float]:
         """The ends of an axis of rounds: half a round beyond the first and the last."""
         return (self.domains[0].first - 0.5, self.domains[-1].last + 0.5)
@@ -123,21 +118,6 @@ class Run:
     @property
     def constraints(self) -> Sequence[str]:
         return self.spec.get("constraints") or []
-
-    @property
-    def sealed(self) -> bool:
-        """Whether the learner's state is not recorded, as for other libraries' models."""
-        return all(line.get("loss") is None for line in self.lines)
-
-    @property
-    def has_adapted(self) -> bool:
-        """Whether there are figures after a few labels of each round."""
-        return any(block.adapted for block in self.blocks)
-
-    @property
-    def best(self) -> dict[str, Mapping[str, float]]:
-        """The best possible figures by domain, where they are known."""
-        return {block.domain: block.best for block in self.blocks if block.domain and block.best}
 
 
 def read_runs(folders: Path | str | Sequence[Path]) -> list[Run]:
@@ -231,7 +211,8 @@ def read_run(folder: Path) -> Run:
 
 def best_of(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
     """Return the best possible figures by domain, from whichever run of a stream has them."""
-    return {name: best for run in runs for name, best in run.best.items()}
+    blocks = [block for run in runs for block in run.blocks]
+    return {block.domain: block.best for block in blocks if block.domain and block.best}
 
 
 def attributes_of(runs: Sequence[Run]) -> list[str]:

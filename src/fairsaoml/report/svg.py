@@ -87,12 +87,13 @@ def ticks(low: float, high: float, about: int) -> list[float]:
     return [round(float(i * step), 10) for i in range(first, last + 1)]
 
 
-def tick_words(values: Sequence[float]) -> list[tuple[float, str]]:
-    """Return each tick with its number, all with as many digits as the step between them needs.
+def tick_words(low: float, high: float, about: int) -> list[tuple[float, str]]:
+    """Return `ticks` with their numbers, all with as many digits as the step between them needs.
 
-    >>> tick_words([0.0, 0.05, 0.1]), tick_words([20.0, 40.0])
-    ([(0.0, '0.00'), (0.05, '0.05'), (0.1, '0.10')], [(20.0, '20'), (40.0, '40')])
+    >>> tick_words(0.0, 0.1, 2), tick_words(20, 40, 2)
+    ([(0.0, '0.00'), (0.05, '0.05'), (0.1, '0.10')], [(20.0, '20'), (30.0, '30'), (40.0, '40')])
     """
+    values = ticks(low, high, about)
     step = min((b - a for a, b in pairwise(values)), default=1.0)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     return [(value, f"{value:.{digits}f}") for value in values]
