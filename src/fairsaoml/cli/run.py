@@ -12,7 +12,7 @@ from fairsaoml.cli.options import flag, parse_settings, piped, print_json, read_
 from fairsaoml.cli.progress import progress
 from fairsaoml.core.errors import ConfigError, RunError
 
-OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
+SEEDS = 5
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
@@ -49,11 +49,11 @@ def run(
         raise ConfigError("expected a stream, got none; try `fairsaoml run synthetic`")
 
     settings = (read_config(config) if config else {}) | parse_settings(set_)
-    settings |= options.decision_settings(rule)
-    chosen = OPTIONS | {key: settings.pop(key) for key in OPTIONS if key in settings}
     typed = {"learner": learner, "seeds": seeds, "seed": seed}
-    chosen |= {key: value for key, value in typed.items() if value is not None}
-    count, first = _whole("seeds", chosen["seeds"], 1), _whole("seed", chosen["seed"], 0)
+    settings |= {key: value for key, value in typed.items() if value is not None}
+    settings |= options.decision_settings(rule)
+    count = _whole("seeds", settings.pop("seeds", SEEDS), 1)
+    first = _whole("seed", settings.pop("seed", 0), 0)
 
     from fairsaoml.learners.registry import DEFAULT
     from fairsaoml.runs import runner
@@ -62,8 +62,8 @@ def run(
     from fairsaoml.runs.spec import RunSpec, split_settings
 
     table = options.table_settings(stream, table)
-    name = chosen["learner"] or DEFAULT
-    of_stream, of_learner = split_settings(stream, name, settings, also=list(OPTIONS))
+    name = settings.pop("learner", None) or DEFAULT
+    of_stream, of_learner = split_settings(stream, name, settings, also=typed)
     spec = RunSpec(
         stream=stream,
         learner=name,

@@ -7,7 +7,7 @@ nobody: a label of 30 to 70 % of the first task is decided at 0.5, another at th
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -241,7 +241,7 @@ class Setup:
 
 
 def split_settings(
-    stream: str, learner: str, settings: Mapping[str, Any], *, also: Sequence[str] = ()
+    stream: str, learner: str, settings: Mapping[str, Any], *, also: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Which settings are the stream's and which the learner's; neither's is an error.
 
