@@ -12,8 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import tiny
 from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan, run_alternative
 from fairsaoml.compare.alternatives import catalog as catalog_module
-from fairsaoml.compare.alternatives.alternative import Refitted
-from fairsaoml.compare.alternatives.catalog import words
+from fairsaoml.compare.alternatives.catalog import Refitted, words
 from fairsaoml.compare.alternatives.runs import prequential
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute

@@ -283,10 +283,7 @@ def _record(task: Task, decisions: Any, schema: Schema, raised: Sequence[str]) -
     return {
         **tally(task.y, decisions, task.group, schema),
         "loss": None,
-        "violation": [],
-        "dual": [],
-        "weights": [],
-        "awake": [],
+        **{key: [] for key in ("violation", "dual", "weights", "awake")},
         "chances": None,
         "warnings": [*task.warnings, *empty, *raised],
         "adapted": None,
