@@ -387,8 +387,8 @@ def _bounds(lengths: Sequence[int]) -> dict[str, Any]:
     windows = [window for window in doubling(longest) if window >= SHORTEST]
     bounds = {}
     for key in ("loss", "violation", "violation_of_proof"):
-        tau = fit(windows, [[getattr(proven_growth(longest, w), key)] for w in windows])
-        total = fit(lengths, [[getattr(proven_growth(n, fixed), key)] for n in lengths])
+        tau = fit(windows, [[proven_growth(longest, w)[key]] for w in windows])
+        total = fit(lengths, [[proven_growth(n, fixed)[key]] for n in lengths])
         bounds[key] = {"in_window": _to_json(tau), "in_rounds": _to_json(total)}
     return bounds
 

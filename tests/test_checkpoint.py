@@ -131,10 +131,10 @@ def test_where_no_checkpoint_is_whole_the_error_names_each(folder):
 
 
 def test_killed_between_state_and_manifest_the_state_before_counts(folder, monkeypatch):
-    def killed(path, text):
+    def killed(path, content, name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "write_text", killed)
+    monkeypatch.setattr(module, "write_sealed", killed)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(folder, 9, state_of(9), {})
     assert load(folder).round == 8

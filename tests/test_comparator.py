@@ -205,9 +205,7 @@ def test_quadratic_programs_satisfy_their_optimality_conditions():
 def pool_of(tasks, windows=(1, 3), **settings):
     config = LearnerConfig(**settings)
     problem, plain = make_problem(config, SCHEMA), config.to_dict()
-    shift, threshold = deployment([float(task.y.mean()) for task in tasks], plain)
-    pool = fit_pool(tasks, problem, shift, threshold, windows, radius=config.radius)
-    return pool, problem, plain
+    return fit_pool(tasks, problem, plain, windows), problem, plain
 
 
 def test_the_pool_keeps_constraints_and_is_near_what_is_known_to_be_best():

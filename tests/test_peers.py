@@ -19,7 +19,7 @@ from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.learners.registry import DEFAULT
 from fairsaoml.report import write_report
-from fairsaoml.runs.runner import is_finished
+from fairsaoml.runs.folder import is_finished
 from fairsaoml.streams.catalog import open_stream
 
 SHORT = {"tasks": 1, "rows": 60}  # three domains of one round: reductions take half a second each

@@ -181,9 +181,9 @@ def test_windows_that_cannot_be_are_refused(asked):
 
 def test_the_proof_yields_more_than_is_printed_for_long_windows():
     short, long = proven_growth(1024, 1), proven_growth(1024, 1024)
-    assert short.violation > short.violation_of_proof
-    assert long.violation < long.violation_of_proof
-    assert long.loss == pytest.approx((1024 * np.log(1024)) ** 0.5)
+    assert short["violation"] > short["violation_of_proof"]
+    assert long["violation"] < long["violation_of_proof"]
+    assert long["loss"] == pytest.approx((1024 * np.log(1024)) ** 0.5)
 
 
 def test_the_command_says_what_it_compared_with(linear_run, command, tmp_path):
@@ -265,7 +265,7 @@ def test_where_the_problem_is_not_convex_a_stand_in_is_used_and_it_is_said(
 
 def test_a_picture_leaves_out_what_a_logarithm_cannot_show():
     figure = {"mean": -1.0, "low": -1.0, "high": -1.0, "rounds": [1, 1]}
-    growth = proven_growth(4, 2)._asdict()
+    growth = proven_growth(4, 2)
     entries = [
         {"window": n, "fair_regret": figure, "regret": figure, "violation": {}, "proven": growth}
         for n in (1, 2)

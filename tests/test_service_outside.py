@@ -84,7 +84,7 @@ def test_long_heads_slow_requests_and_connections_too_many_are_cut_off(folder, m
         with connected(address, b""), connected(address, b"") as second:
             assert second.recv(100).startswith(b"HTTP/1.1 503")
         monkeypatch.setattr(access, "MOST_CONNECTIONS", 512)
-        monkeypatch.setattr("fairsaoml.serve.routes.MOST_WATCHERS", 0)
+        monkeypatch.setattr(access, "MOST_WATCHERS", 0)
         assert httpx2.get(f"{address}/v1/events").status_code == 503
         assert httpx2.get(f"{address}/v1/model").status_code == 200
 

@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 import fairsaoml
 from fairsaoml.core.settings import Settings
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.estimators.classes import RENAMED
+from fairsaoml.estimators.adapter import RENAMED
 from fairsaoml.learners.registry import BUILTIN, entry
 
 PACKAGE = Path(fairsaoml.__file__).parent
@@ -75,15 +75,19 @@ def attributes(settings: Any, bases: Iterable[type], names: Container[str]) -> s
     """Return a class with those of the settings that have one of the names."""
     with_settings = [base for base in bases if is_dataclass(base) and base is not Settings]
     inherited = ", ".join(base.__name__ for base in with_settings)
-    lines = ["@parameters", f"class {settings.__name__}({inherited}):".replace("()", "")]
-    hints = get_type_hints(settings)
+    hints, lines = get_type_hints(settings), []
+    meanings = [*inspect.getdoc(settings).splitlines()[:1], "", "Attributes", "----------"]
     for field in fields(settings):
         if field.name in names:
             name = RENAMED.get(field.name, field.name)
             default = "" if field.default is MISSING else f" = {field.default!r}"
-            lines += [f"    {name}: {written_type(hints[field.name])}{default}"]
-            lines += quoted(field.metadata["meaning"]) if field.metadata else []
-    return "\n".join([*lines, ""])
+            lines.append(f"    {name}: {written_type(hints[field.name])}{default}")
+            if field.metadata:
+                meaning = textwrap.fill(field.metadata["meaning"], 88)
+                meanings += [name, textwrap.indent(meaning, "    ")]
+    head = ["@parameters", f"class {settings.__name__}({inherited}):".replace("()", "")]
+    text = "\n".join(meanings)
+    return "\n".join([*head, textwrap.indent(f'"""{text}"""', "    "), "", *lines, ""])
 
 
 def written_type(hint: Any) -> str:
@@ -98,8 +102,14 @@ def stub_of(module: ModuleType, base: type) -> str:
         f"from fairsaoml.estimators import {ATTRIBUTES} as settings",
         f"from {base.__module__} import {base.__name__} as {base.__name__}",
     ]
-    stubs = [stub_of_class(cls, base.__name__) for cls in learner_classes(module)]
-    return HEADER + "\n".join([*imports, "", *stubs])
+    written: dict[str, str] = {}
+    for cls in learner_classes(module):
+        both = settings_of(cls)
+        constructor = f"_{both[1].__name__.removesuffix('Config')}"  # of two classes, where alike
+        inherited = ", ".join(f"settings.{settings.__name__}" for settings in both)
+        written[constructor] = f"@settings.parameters\nclass {constructor}({inherited}): ...\n"
+        written[cls.__name__] = stub_of_class(cls, constructor, base.__name__)
+    return HEADER + "\n".join([*imports, "", *written.values()])
 
 
 def learner_classes(module: ModuleType) -> Iterator[Any]:
@@ -109,7 +119,7 @@ def learner_classes(module: ModuleType) -> Iterator[Any]:
             yield getattr(module, name)
 
 
-def stub_of_class(cls: Any, base: str) -> str:
+def stub_of_class(cls: Any, constructor: str, base: str) -> str:
     """Return a class with its docstring, and its settings by inheritance.
 
     They come from a class of their own: a constructor that a type checker derives for a class with
@@ -117,10 +127,8 @@ def stub_of_class(cls: Any, base: str) -> str:
     people begin with is written out, to be read.
     """
     description = cls.__doc__.partition("\n\n    Parameters")[0].rstrip()
-    both = ", ".join(f"settings.{settings.__name__}" for settings in settings_of(cls))
-    name = f"_{cls.__name__.removesuffix('Classifier')}"
-    lines = ["@settings.parameters", f"class {name}({both}): ...", ""]
-    lines += [f"class {cls.__name__}({name}, {base}):", *quoted(inspect.cleandoc(description))]
+    lines = [f"class {cls.__name__}({constructor}, {base}):"]
+    lines += quoted(inspect.cleandoc(description))
     if cls is fairsaoml.AdaptiveFairClassifier:
         lines += ["", "    def __init__(self, *,"]
         for key, parameter in inspect.signature(cls).parameters.items():

@@ -145,6 +145,12 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def write_sealed(path: Path, content: dict[str, Any], name: str) -> None:
+    """Write plain data with every digit, and its checksum under a name of its own."""
+    sealed = {**content, name: seal_of(content)}
+    write_text(path, json.dumps(sealed, indent=2, allow_nan=False) + "\n")
+
+
 def seal_of(content: dict[str, Any]) -> str:
     """Return a checksum of plain data, whatever the order of its keys.
 

@@ -38,15 +38,16 @@ def learn(
     from fairsaoml.runs.events import as_events
 
     if undo:
-        undone = runs.take_back(folder)
-        waiting = f", and {count(undone.waiting, 'row')} waiting" if undone.waiting else ""
+        call, waiting, summary = runs.take_back(folder)
+        also = f", and {count(waiting, 'row')} waiting" if waiting else ""
         typer.echo(
-            f"taken back: {count(undone.rows, 'new row')} and {count(undone.rounds, 'round')}; "
-            f"the run has {count(undone.after, 'round')} again{waiting}",
+            f"taken back: {count(call['fingerprint']['rows'] - call['known'], 'new row')} and "
+            f"{count(call['rounds'], 'round')}; the run has {count(call['after'], 'round')} "
+            f"again{also}",
             err=True,
         )
-        if undone.summary:
-            finish(folder, undone.summary, as_json=json_)
+        if summary:
+            finish(folder, summary, as_json=json_)
         return
     assert file is not None
     with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:

@@ -134,7 +134,7 @@ def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:
 def _more_rows(folder: Path) -> str:
     """What to do about rows that were added to a finished run's table."""
     from fairsaoml.core.errors import FairSAOMLError
-    from fairsaoml.runs.learned import new_rows_of_the_table
+    from fairsaoml.runs.learn import new_rows_of_the_table
 
     try:
         path, rows = new_rows_of_the_table(folder)

@@ -12,7 +12,7 @@ which `make stubs` writes.
 (True, False)
 """
 
-from fairsaoml.estimators.classes import make_classes, plugin_class
+from fairsaoml.estimators.adapter import make_classes, plugin_class
 from fairsaoml.estimators.river_adapter import RiverClassifier
 
 _classes = make_classes(RiverClassifier, __name__)

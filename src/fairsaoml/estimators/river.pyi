@@ -4,9 +4,9 @@ from fairsaoml.estimators import _attributes as settings
 from fairsaoml.estimators.river_adapter import RiverClassifier as RiverClassifier
 
 @settings.parameters
-class _DecoupledFairSAOML(settings.RiverSettings, settings.DecoupledConfig): ...
+class _Decoupled(settings.RiverSettings, settings.DecoupledConfig): ...
 
-class DecoupledFairSAOMLClassifier(_DecoupledFairSAOML, RiverClassifier):
+class DecoupledFairSAOMLClassifier(_Decoupled, RiverClassifier):
     """Heads that learn label and group, and a few multipliers that make the decision fair.
 
     The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
@@ -67,10 +67,7 @@ class CBCEClassifier(_CBCE, RiverClassifier):
 
     The learner 'cbce': Jun, Orabona, Wright, Willett: AISTATS 2017."""
 
-@settings.parameters
-class _AdaptiveFair(settings.RiverSettings, settings.DecoupledConfig): ...
-
-class AdaptiveFairClassifier(_AdaptiveFair, RiverClassifier):
+class AdaptiveFairClassifier(_Decoupled, RiverClassifier):
     """The default learner. Heads that learn label and group, and a few multipliers that make the
     decision fair.
 

@@ -27,8 +27,7 @@ from fairsaoml.core.errors import ConfigError, warn
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
 from fairsaoml.estimators import river_rows
-from fairsaoml.estimators.adapter import Adapter, SharedSettings
-from fairsaoml.estimators.classes import ANYTHING
+from fairsaoml.estimators.adapter import ANYTHING, Adapter, SharedSettings
 from fairsaoml.estimators.coding import Scaling, sensitive_table
 from fairsaoml.estimators.river_rows import Rows, value_or_none
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time

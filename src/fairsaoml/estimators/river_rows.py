@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from fairsaoml.estimators.classes import plain
+from fairsaoml.estimators.coding import plain
 
 
 class Rows(NamedTuple):

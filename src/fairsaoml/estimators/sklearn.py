@@ -14,7 +14,7 @@ which `make stubs` writes.
 (['no', 'yes'], 4, ('dp[sensitive_feature_0=m]',))
 """
 
-from fairsaoml.estimators.classes import make_classes, plugin_class
+from fairsaoml.estimators.adapter import make_classes, plugin_class
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier
 
 _classes = make_classes(OnlineClassifier, __name__)

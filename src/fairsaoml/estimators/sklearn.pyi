@@ -6,9 +6,9 @@ from fairsaoml.estimators import _attributes as settings
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier as OnlineClassifier
 
 @settings.parameters
-class _DecoupledFairSAOML(settings.ClassifierSettings, settings.DecoupledConfig): ...
+class _Decoupled(settings.ClassifierSettings, settings.DecoupledConfig): ...
 
-class DecoupledFairSAOMLClassifier(_DecoupledFairSAOML, OnlineClassifier):
+class DecoupledFairSAOMLClassifier(_Decoupled, OnlineClassifier):
     """Heads that learn label and group, and a few multipliers that make the decision fair.
 
     The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
@@ -69,10 +69,7 @@ class CBCEClassifier(_CBCE, OnlineClassifier):
 
     The learner 'cbce': Jun, Orabona, Wright, Willett: AISTATS 2017."""
 
-@settings.parameters
-class _AdaptiveFair(settings.ClassifierSettings, settings.DecoupledConfig): ...
-
-class AdaptiveFairClassifier(_AdaptiveFair, OnlineClassifier):
+class AdaptiveFairClassifier(_Decoupled, OnlineClassifier):
     """The default learner. Heads that learn label and group, and a few multipliers that make the
     decision fair.
 

@@ -23,8 +23,7 @@ from fairsaoml.core.errors import DataError, warn
 from fairsaoml.core.intervals import level_count
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
-from fairsaoml.estimators.adapter import Adapter, SharedSettings
-from fairsaoml.estimators.classes import ANYTHING
+from fairsaoml.estimators.adapter import ANYTHING, Adapter, SharedSettings
 from fairsaoml.estimators.coding import Scaling, sensitive_table
 from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved

@@ -26,7 +26,10 @@ def cache_folder() -> Path:
     return (Path(home) if home else user) / f"jax-{__version__}"
 
 
-_started_in: list[int] = []  # the process that JAX was started in by us
+@cache
+def _started_in() -> int:
+    """The process that JAX was started in by us: a fork remembers it as well."""
+    return os.getpid()
 
 
 def require_unforked() -> None:
@@ -35,9 +38,7 @@ def require_unforked() -> None:
     Raises:
         RunError: this process was forked after JAX had started; it would wait for ever.
     """
-    if not _started_in:
-        _started_in.append(os.getpid())
-    if _started_in[0] != os.getpid():
+    if _started_in() != os.getpid():
         raise RunError(
             "expected a process that was started, got one forked after JAX had begun to compute; "
             'use multiprocessing.get_context("spawn"), or import and fit in the child alone'
@@ -65,7 +66,8 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` of a round: its operations are too small to be worth splitting between threads."""
     import jax
 
-    return jax.jit(function, compiler_options=_for_rounds(), **options)
+    settings = _known(ONE_THREAD, False) | _known(EFFORT, 2)
+    return jax.jit(function, compiler_options=settings, **options)
 
 
 def jit_once(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,29 +80,21 @@ def jit_once(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
         return compiled(*arguments)
 
-    compiled = jax.jit(function, compiler_options=_for_once())
+    settings = _known(FUSION_EMITTERS, False) | _known(EFFORT, 1)
+    compiled = jax.jit(function, compiler_options=settings)
     return call
 
 
 @cache
-def _for_rounds() -> dict[str, bool | int]:
-    return {**_known({ONE_THREAD: False}), **_known({EFFORT: 2})}
-
-
-@cache
-def _for_once() -> dict[str, bool | int]:
-    return {**_known({FUSION_EMITTERS: False}), **_known({EFFORT: 1})}
-
-
-def _known(settings: dict[str, bool | int]) -> dict[str, bool | int]:
-    """Settings of the compiler, none where this version of it does not have one of them."""
+def _known(setting: str, value: bool | int) -> dict[str, bool | int]:
+    """A setting of the compiler, none where this version of it does not have it."""
     import jax
 
     try:
-        jax.jit(lambda: 0, compiler_options=settings).lower().compile()
+        jax.jit(lambda: 0, compiler_options={setting: value}).lower().compile()
     except jax.errors.JaxRuntimeError:
         return {}
-    return settings
+    return {setting: value}
 
 
 def remove_torn(folder: Path) -> list[str]:

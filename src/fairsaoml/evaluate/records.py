@@ -36,10 +36,17 @@ def finished(
     records, predictions = [], []
     for index, (seed, one) in enumerate(zip(seeds, outcomes, strict=True)):
         task = tasks[index % len(tasks)]
-        rows = len(task.y)
+        one = _unpadded(one, len(task.y))
         records.append(line(round, seed, task, record(task, one, schema), seconds))
-        predictions.append((task, one.scores[:rows], one.margins[:rows] > 0))
+        predictions.append((task, one.scores, one.margins > 0))
     return RoundResult(round=round, records=records, predictions=predictions, state=state)
+
+
+def _unpadded(one: Outcome, rows: int) -> Outcome:
+    """What was seen of the rows that are there: padding stands behind them."""
+    by_row = (one.scores, one.margins, one.plain_margins, one.threshold)
+    scores, margins, plain, threshold = (None if v is None else v[:rows] for v in by_row)
+    return one._replace(scores=scores, margins=margins, plain_margins=plain, threshold=threshold)
 
 
 def line(
@@ -61,25 +68,25 @@ def line(
 
 def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
     """What a line of the journal says of a learner's round."""
-    rows = len(task.y)
-    zero_shot = tally(task.y, one.margins[:rows] > 0, task.group, schema)
-    info = one.info
+    info, decided = one.info, one.margins > 0
     raised = [words for flag, words in WARNINGS.items() if info.flags.get(flag)]
+    plain = {}  # what the same learner would have decided had fairness no price
+    if one.plain_margins is not None:
+        without = one.plain_margins > 0
+        figures = tally(task.y, without, task.group, schema)
+        kept = {name: figures[name] for name in ("accuracy", "balanced_accuracy", "counts")}
+        plain = {"plain": {"changed": int(np.count_nonzero(without != decided)), **kept}}
     return {
-        **zero_shot,
-        "loss": float(one.loss) if rows else None,
+        **tally(task.y, decided, task.group, schema),
+        "loss": float(one.loss) if len(task.y) else None,
         "violation": [float(value) for value in one.violation],
         "dual": [float(value) for value in info.dual],
         "weights": [float(value) for value in info.weights[info.present]],
         "awake": [int(level) for level in np.flatnonzero(info.awake)],
         "chances": chances_by_group(
-            one.scores[:rows],
-            task.y,
-            task.group,
-            schema.attributes,
-            None if one.threshold is None else one.threshold[:rows],
+            one.scores, task.y, task.group, schema.attributes, one.threshold
         ),
-        **without_fairness(task, one, schema),
+        **plain,
         "warnings": [*task.warnings, *raised],
         "adapted": after_adapting(task, one.adapted, schema),
     }
@@ -89,25 +96,12 @@ def after_adapting(task: Task, adapted: Adapted | None, schema: Schema) -> dict[
     """The figures after a few labels of the round, on the rows held out; None: it has none."""
     if adapted is None:
         return None
-    held = adapted.held_out[: len(task.y)]
-    decided = adapted.margins[: len(task.y)] > 0
+    held = np.flatnonzero(adapted.held_out)  # padding is not held out
     return {
-        **tally(task.y[held], decided[held], task.group[held], schema),
-        "loss": float(adapted.loss) if held.any() else None,
+        **tally(task.y[held], adapted.margins[held] > 0, task.group[held], schema),
+        "loss": float(adapted.loss) if len(held) else None,
         "violation": [float(value) for value in adapted.violation],
     }
-
-
-def without_fairness(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
-    """What the same learner would have decided had fairness no price, where it can say that."""
-    if one.plain_margins is None:
-        return {}
-    rows = len(task.y)
-    plain = one.plain_margins[:rows] > 0
-    figures = tally(task.y, plain, task.group, schema)
-    kept = {name: figures[name] for name in ("accuracy", "balanced_accuracy", "counts")}
-    changed = int(np.count_nonzero(plain != (one.margins[:rows] > 0)))
-    return {"plain": {"changed": changed, **kept}}
 
 
 def tally(y: Any, decisions: Any, group: Any, schema: Schema) -> dict[str, Any]:
@@ -137,7 +131,7 @@ def chances_by_group(
     """
     chance = 1 / (1 + np.exp(-np.clip(np.asarray(scores, np.float64), -50, 50)))
     tenth = np.minimum((chance * TENTHS).astype(np.int64), TENTHS - 1)
-    chances: dict[str, Any] = {}
+    chances: dict[str, dict[str, Any]] = {}
     for column, (name, levels) in enumerate(attributes):
         code = group[:, column].astype(np.int64)
         places = code * TENTHS + tenth
@@ -145,21 +139,14 @@ def chances_by_group(
             np.bincount(places, weights, TENTHS * (len(levels) + 1)).reshape(-1, TENTHS)
             for weights in (None, y, chance)
         )
-        chances[name] = {
-            level: {
-                "tenths": [
-                    [int(rows[i, k]), int(positive[i, k]), float(summed[i, k])]
-                    for k in range(TENTHS)
-                ],
-                **_needed(threshold, code == i),
+        chances[name] = {}
+        for i, level in enumerate(levels):
+            tenths = zip(rows[i], positive[i], summed[i], strict=True)
+            own: dict[str, Any] = {
+                "tenths": [[int(n), int(y1), float(total)] for n, y1, total in tenths]
             }
-            for i, level in enumerate(levels)
-        }
+            if threshold is not None and rows[i].any():
+                # One beyond 0 or 1 is as good as 0 or 1.
+                own["threshold"] = float(np.clip(threshold[code == i], 0, 1).mean())
+            chances[name][level] = own
     return chances
-
-
-def _needed(threshold: Any, own: np.ndarray) -> dict[str, float]:
-    """The mean threshold of a group's rows; one beyond 0 or 1 is as good as 0 or 1."""
-    if threshold is None or not own.any():
-        return {}
-    return {"threshold": float(np.clip(threshold[own], 0, 1).mean())}

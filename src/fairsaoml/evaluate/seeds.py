@@ -21,22 +21,31 @@ from fairsaoml.streams.stream import Stream
 
 SMALLEST_BUCKET = 64  # rows are padded to powers of two from here on: few programs, little waste
 
-RunRound = Callable[[np.int32, State, Sequence[Task]], tuple[State, list[Outcome]]]
+Played = tuple[State, list[Outcome]]  # the state after a round, and what each seed showed
+RunRound = Callable[[np.int32, State, Sequence[Task]], Played]
 
 
 def round_of_seeds(
     learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]
 ) -> RunRound:
     """A round of all seeds, given its number, their state and their tasks, or one for all."""
-    return (_plain if learner.turn else _compiled)(learner, problem, stream, seeds)
 
+    def one_by_one(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
+        batches = [seed_of(stacked([task], len(task.y)), 0) for task in tasks]
+        states, outcomes = [], []
+        for index in range(len(seeds)):
+            batch, own = batches[index % len(batches)], seed_of(state, index)
+            own, outcome = run_round(learner, problem, None, round, own, batch)
+            states.append(own)
+            outcomes.append(outcome)
+        return _together(states), outcomes
 
-def _compiled(learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]) -> RunRound:
-    """A round of all seeds by one program."""
+    if learner.turn:
+        return one_by_one
     keys = run_keys(seeds)
     program = compiled(learner, problem, shared=not stream.seeded)
 
-    def run(round: np.int32, state: State, tasks: Sequence[Task]) -> tuple[State, list[Outcome]]:
+    def by_program(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
         state = with_room(learner, state, int(round))
         batch = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
         batch = batch if stream.seeded else seed_of(batch, 0)
@@ -44,23 +53,7 @@ def _compiled(learner: Learner, problem: Problem, stream: Stream, seeds: Sequenc
         outcome = jax.device_get(outcome)
         return state, [seed_of(outcome, index) for index in range(len(seeds))]
 
-    return run
-
-
-def _plain(learner: Learner, problem: Problem, stream: Stream, seeds: Sequence[int]) -> RunRound:
-    """A round of all seeds, one after another."""
-
-    def run(round: np.int32, state: State, tasks: Sequence[Task]) -> tuple[State, list[Outcome]]:
-        batches = [seed_of(stacked([task], len(task.y)), 0) for task in tasks]
-        finished = [
-            run_round(
-                learner, problem, None, round, seed_of(state, index), batches[index % len(batches)]
-            )
-            for index in range(len(seeds))
-        ]
-        return _together([state for state, _ in finished]), [outcome for _, outcome in finished]
-
-    return run
+    return by_program
 
 
 def seed_of(tree: Any, index: int) -> Any:
@@ -85,8 +78,7 @@ def compiled(learner: Learner, problem: Problem, *, shared: bool) -> Callable:
         if len(keys) > 1:
             return seeds(keys, round, state, batch)
         # A branch on the state stays one: under vmap both sides would be computed.
-        first, only = jax.tree.map(lambda leaf: leaf[0], (state, batch))
-        done = one(keys[0], round, first, batch if shared else only)
+        done = one(keys[0], round, seed_of(state, 0), batch if shared else seed_of(batch, 0))
         return jax.tree.map(lambda leaf: leaf[None], done)
 
     made_of = learner.made_of and f"shared={shared} {learner.made_of}"
@@ -121,13 +113,5 @@ def stacked(tasks: Sequence[Task], size: int) -> Batch:
     def padded(values: np.ndarray) -> Any:
         return np.pad(values, [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1))
 
-    batches = [
-        Batch(
-            x=padded(task.x),
-            y=padded(task.y),
-            group=padded(task.group),
-            weight=padded(np.ones(len(task.y), np.float32)),
-        )
-        for task in tasks
-    ]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *batches)
+    rows = [(task.x, task.y, task.group, np.ones(len(task.y), np.float32)) for task in tasks]
+    return Batch(*(np.stack([*map(padded, same)]) for same in zip(*rows, strict=True)))

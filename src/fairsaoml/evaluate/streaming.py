@@ -36,8 +36,8 @@ from fairsaoml.evaluate.metrics import (
     ODDS,
     RATES,
     Counts,
+    compare,
     figures,
-    incomparable,
     lacks,
     metric_of,
     summed,
@@ -175,11 +175,11 @@ class StreamingMetric:
 
     def group_min(self) -> Any:
         """Each metric of the group where it is lowest."""
-        return self._answer(lambda name: min(_known(self._values(name)), default=math.nan))
+        return self._answer(lambda name: min(self._known(name), default=math.nan))
 
     def group_max(self) -> Any:
         """Each metric of the group where it is highest."""
-        return self._answer(lambda name: max(_known(self._values(name)), default=math.nan))
+        return self._answer(lambda name: max(self._known(name), default=math.nan))
 
     def difference(self, method: Method = "between_groups") -> Any:
         """Each metric's largest difference of two groups, or of a group and all: 0 is fair.
@@ -287,13 +287,10 @@ class StreamingMetric:
             )
         rate = RATES[metric]
         shares = {group: rate.share(counts) for group, counts in self.counts.items()}
-        undefined = incomparable(shares, rate)
-        rates = [] if undefined else [share.rate for share in shares.values()]
-        if ratio and rates and not max(rates):
-            rates, undefined = [], f"0/0, no {rate.hits} in any group"
-        value = None
-        if rates:
-            value = min(rates) / max(rates) if ratio else max(rates) - min(rates)
+        smallest, largest, undefined = compare(shares, rate)
+        value = smallest if ratio else largest
+        if value is None and not undefined:
+            undefined = f"0/0, no {rate.hits} in any group"
         interval = Interval(0.0, 1.0)  # of fewer than two groups nothing can be said
         if len(shares) > 1:
             interval_of = smallest_ratio_interval if ratio else largest_difference_interval
@@ -302,9 +299,8 @@ class StreamingMetric:
         few = ", ".join(repr(group) for group, number in seen.items() if number < minimum_count)
         what = rate.hits if ratio else rate.row.replace("row", "rows", 1)
         return GapInterval(
-            value=value,
-            low=interval.low,
-            high=interval.high,
+            value,
+            *interval,
             undefined=f"{metric}: {undefined}" if undefined else "",
             insufficient=f"{metric}: fewer than {minimum_count} {what} in {few}" if few else "",
         )
@@ -319,20 +315,23 @@ class StreamingMetric:
         """A metric by group, in the order of `_groups`."""
         return [metric_of(name, self._by_group.get(group, Counts())) for group in self._groups()]
 
+    def _known(self, name: str) -> list[float]:
+        """A metric of the groups that have rows."""
+        return [value for value in self._values(name) if not math.isnan(value)]
+
     def _difference(self, name: str, method: Method) -> float:
-        known = _known(self._values(name))
-        from_what = self._reference(name, method, min(known, default=math.nan))
-        return max((abs(value - from_what) for value in known), default=math.nan)
+        reference = self._reference(name, method, min)
+        return max((abs(value - reference) for value in self._known(name)), default=math.nan)
 
     def _ratio(self, name: str, method: Method) -> float:
-        known = _known(self._values(name))
-        to_what = self._reference(name, method, max(known, default=math.nan))
-        below_one = [min(value, to_what) / max(value, to_what) for value in known if to_what]
-        return min(below_one, default=math.nan)
+        reference = self._reference(name, method, max)
+        pairs = [sorted((value, reference)) for value in self._known(name) if reference]
+        return min((low / high for low, high in pairs), default=math.nan)
 
-    def _reference(self, name: str, method: Method, between_groups: float) -> float:
+    def _reference(self, name: str, method: Method, extreme: Callable[..., float]) -> float:
+        """What groups are compared with: the lowest or highest of them, or all rows."""
         if method == "between_groups":
-            return between_groups
+            return extreme(self._known(name), default=math.nan)
         if method == "to_overall":
             return metric_of(name, summed(self._by_group.values()))
         raise ConfigError(f"expected method 'between_groups' or 'to_overall', got {method!r}")
@@ -418,19 +417,15 @@ def _less(counts: Mapping[Group, Counts], batch: Mapping[Group, Counts]) -> dict
 
 def _require_values(what: str, values: Iterable[Any]) -> None:
     for value in values:
-        if _is_missing(value):
+        try:
+            missing = value is None or bool(value != value)  # NaN is not itself
+        except TypeError:  # pandas' missing value will not say
+            missing = True
+        if missing:
             raise DataError(
                 f"expected a value in every row of {what}, got {value!r}; "
                 "fill it in or leave the row out"
             )
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN (which is not itself), or pandas' missing value (which will not say)."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
 
 
 def _plain(column: Any) -> list[Any]:
@@ -438,10 +433,6 @@ def _plain(column: Any) -> list[Any]:
     if isinstance(column, nw.Series):
         return column.to_list()
     return column.tolist() if isinstance(column, np.ndarray) else list(column)
-
-
-def _known(values: Iterable[float]) -> list[float]:
-    return [value for value in values if not math.isnan(value)]
 
 
 def _pandas() -> Any:

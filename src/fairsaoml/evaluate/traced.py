@@ -10,7 +10,7 @@ import gc
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,32 +63,17 @@ class TracedOnce:
         """Forget the programs of this process."""
         self.programs.clear()
 
-    def shapes(self, *arguments: Any) -> Any:
-        """What it would return, as shapes; nothing is compiled or computed."""
-        return jax.eval_shape(self._traced(arguments), *arguments)
-
     def lower(self, *arguments: Any) -> Any:
         """The program for such arguments, before it is compiled."""
-        with uncollected():
-            program = jit(self._traced(arguments), donate_argnums=self.donate)
-            return program.lower(*arguments)
-
-    def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        if self.made_of is None:
-            return self.function
-        return _exported(self.function, self.made_of, self.returned, arguments).call
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without a search for garbage: a fifth of the time that tracing takes went into it."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+        function, was_on = self.function, gc.isenabled()
+        gc.disable()  # a fifth of the time that tracing takes went into a search for garbage
+        try:
+            if self.made_of is not None:
+                function = _exported(function, self.made_of, self.returned, arguments).call
+            return jit(function, donate_argnums=self.donate).lower(*arguments)
+        finally:
+            if was_on:
+                gc.enable()
 
 
 def _exported(

@@ -6,10 +6,8 @@ pair is used instead.
 """
 
 import hashlib
-import json
 import re
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -20,103 +18,17 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from fairsaoml.core.buffers import EMPTY
-from fairsaoml.core.errors import RunError
+from fairsaoml.core.errors import RunError, warn
 from fairsaoml.core.types import State
-from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
-from fairsaoml.runs.fewer_memories import fewer_experts, fewer_memories
+from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_sealed
+from fairsaoml.runs.migrations import MIGRATIONS, Arrays, Manifest
 
 CHECKPOINT_SCHEMA = 7
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
-TYPICAL_BEND = np.float32(0.2)  # p (1 - p)
 DAMAGED = (OSError, ValueError, KeyError, TypeError)  # what reading a damaged file raises
 
-Manifest = dict[str, Any]
-Arrays = Mapping[str, np.ndarray]
 Made = TypeVar("Made")
-Migration = Callable[[Manifest, Arrays], tuple[Manifest, Arrays]]
-
-
-def _wrapped(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
-    """Schema 2 to 3: a learner's own part of its state is `learned`, in `core.learner.Wrapped`.
-
-    What is the same for all learners came to stand beside it: `round`, which two families had, and
-    `pinned`, which one had not. An empty slot's priority was infinite and is 2.
-    """
-    priors = [name for name in arrays if name.endswith(".prior.tasks")]
-    if not priors:
-        return manifest, arrays  # of a learner that is not ours
-    (tasks,) = priors
-    state = tasks.removesuffix(".prior.tasks")  # empty, or where a saved model keeps its state
-    counts = {"round": manifest["round"], "pinned": 0}
-    moved = {
-        f"{state}.{name}": np.full_like(arrays[tasks], n, np.int32) for name, n in counts.items()
-    }
-    for name, values in arrays.items():
-        part = name.removeprefix(state)
-        if part.endswith(".priority"):
-            values = np.where(np.isinf(values), np.float32(EMPTY), values)
-        shared = not name.startswith(f"{state}.") or part.startswith(
-            (".prior.", ".round", ".pinned")
-        )
-        learned = part.removeprefix(".pair") if part.startswith(".pair.") else part
-        moved[name if shared else f"{state}.learned{learned}"] = values
-    return manifest, moved
-
-
-def _tilted(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
-    """Schema 3 to 4: what the default learner's rule adds may grow with the probability (`tilt`).
-
-    It did not then: with none the rule decides as it did.
-    """
-    end = ".rule.coefficient"
-    flat = {
-        f"{name.removesuffix(end)}.rule.tilt": np.zeros_like(values)
-        for name, values in arrays.items()
-        if name.endswith(end)
-    }
-    return manifest, {**flat, **arrays}
-
-
-def _shared_curvature(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
-    """Schema 4 to 5: the default learner's heads share the curvature of past rows, by label.
-
-    Every head had a matrix of its own, and the past's slope was kept at 0 instead of at theta. The
-    first head's matrix serves all: decisions are as they were, and what is approximate in it is
-    forgotten like the past that it is about.
-    """
-    end = ".heads.log_weights"
-    moved = dict(arrays)
-    for learned in [name.removesuffix(end) for name in arrays if name.endswith(end)]:
-        for experts in (f"{learned}.heads.linear", f"{learned}.heads.rich"):
-            if f"{experts}.curvature" not in moved:
-                continue  # not the default learner's
-            curvature, rows = moved.pop(f"{experts}.curvature"), moved[f"{experts}.rows"]
-            theta, slope = moved[f"{experts}.theta"], moved[f"{experts}.slope"]
-            every = rows[..., :1, :]
-            ones = rows[..., 1:2, :] if rows.shape[-2] > 1 else every / 2
-            mass = np.concatenate([every, ones, every - ones], axis=-2)
-            share = mass / np.maximum(every, 1e-9)
-            first = curvature[..., :1, :, :, :] / TYPICAL_BEND
-            moved |= {
-                f"{experts}.bend": TYPICAL_BEND * rows,
-                f"{experts}.mass": mass,
-                f"{experts}.products": (share[..., None, None] * first).astype(np.float32),
-                f"{experts}.slope": np.einsum("...de,...e->...d", curvature, theta) - slope,
-            }
-    return manifest, moved
-
-
-# From each older schema to the one after it. All have `schema`, `round`, `file` and `sha256`.
-MIGRATIONS: dict[int, Migration] = {
-    1: lambda manifest, arrays: (manifest, arrays),  # had no checksum of the manifest itself
-    2: _wrapped,
-    3: _tilted,
-    4: _shared_curvature,
-    5: fewer_memories,
-    6: fewer_experts,
-}
 
 
 class Checkpoint(NamedTuple):
@@ -153,15 +65,9 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
         before = read_bytes(folder / CURRENT)
     if before is not None:
         write_bytes(folder / PREVIOUS, before)
-    manifest = {
-        "schema": CHECKPOINT_SCHEMA,
-        "round": round,
-        "file": file,
-        "sha256": checksum,
-        **about,
-    }
+    manifest = {"schema": CHECKPOINT_SCHEMA, "round": round, "file": file, "sha256": checksum}
     # Every digit of a setting: rounded, it would be another one.
-    write_text(folder / CURRENT, json.dumps(sealed(manifest), indent=2, allow_nan=False) + "\n")
+    write_sealed(folder / CURRENT, manifest | about, SEAL)
     wanted = _named_files(folder)
     for stale in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
         if stale.name not in wanted:
@@ -210,10 +116,7 @@ def newest(
                 return make(manifest, arrays)
         except (*DAMAGED, SafetensorError) as problem:
             problems.append(f"{path.name}: {problem}")
-            warnings.warn(
-                f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one",
-                stacklevel=2,
-            )
+            warn(f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one")
     if problems:
         raise RunError(f"no intact checkpoint in {folder}: {'; '.join(problems)}; use --force")
     return None

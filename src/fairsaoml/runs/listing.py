@@ -7,8 +7,7 @@ from typing import Any
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.verdict import ANSWERS, not_judged
-from fairsaoml.files import read_json
-from fairsaoml.runs.folder import ROUNDS, SPEC, SUMMARY, is_finished, read_spec
+from fairsaoml.runs.folder import ROUNDS, SPEC, finished_summary, read_spec
 from fairsaoml.runs.journal import read_rounds
 
 DEPTH = 2  # folders below: a comparison has its runs in a folder of its own
@@ -45,8 +44,7 @@ def _listed(run: Path, folder: Path) -> dict[str, Any]:
     try:
         content = read_spec(run)
         stream, learner = str(content["stream"]["name"]), str(content["learner"]["name"])
-        if is_finished(run):
-            summary = read_json(run / SUMMARY)
+        if summary := finished_summary(run):
             rounds = summary["rounds"]
             if verdict := summary.get("verdict"):
                 state, apart = ANSWERS[verdict["answer"]], not_judged(verdict)

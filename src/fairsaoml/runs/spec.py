@@ -7,7 +7,6 @@ nobody: a label of 30 to 70 % of the first task is decided at 0.5, another at th
 
 import json
 import shlex
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, lru_cache
@@ -17,7 +16,7 @@ from platform import python_version
 from typing import Any
 
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
+from fairsaoml.core.errors import ConfigError, DataError, RunError, closest, warn
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
 from fairsaoml.streams.catalog import is_table, open_stream, setting_names
@@ -162,10 +161,9 @@ def reopened_stream(saved: Mapping[str, Any], folder: Path) -> Stream:
     )
     if fingerprint is None:
         if saved["encoder"] is not None:
-            warnings.warn(
+            warn(
                 f"the run of {saved['name']} was made before fingerprints were kept: whether its "
-                "rows have changed cannot be told",
-                stacklevel=3,
+                "rows have changed cannot be told"
             )
     elif stream.fingerprint != fingerprint:
         raise DataError(

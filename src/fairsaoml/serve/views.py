@@ -5,7 +5,6 @@ are labels of a metric; ids of people never are.
 """
 
 import json
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate.confidence import Share, wilson
 from fairsaoml.evaluate.metrics import RATES, Counts, pooled
 from fairsaoml.evaluate.verdict import judge
-from fairsaoml.serve.live import reasons_from_bytes
+from fairsaoml.serve.deciding import reasons_from_bytes
 from fairsaoml.serve.reading import is_text, to_line
 from fairsaoml.serve.service import TALLY, Service
 from fairsaoml.serve.store import NEVER
@@ -41,17 +40,12 @@ class Views:
     """Answers to questions about a service."""
 
     def __init__(self, service: Service) -> None:
-        self.service, self._connection = service, service.store.reader()
-        self._lock = threading.Lock()
+        self.service = service
         self._judged = lru_cache(maxsize=8)(self._judge)
         self.begun = time.time()
 
-    def _query(self, sql: str, *values: Any) -> list[tuple]:
-        with self._lock:
-            return self._connection.execute(sql, values).fetchall()
-
     def _lines(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        return [json.loads(line) for (line,) in self._query(sql, *values)]
+        return [json.loads(line) for (line,) in self.service.query(sql, *values)]
 
     def rounds(self, since: int) -> dict[str, Any]:
         """Return the journal's lines after a round, oldest first, and the last event's number."""
@@ -89,7 +83,7 @@ class Views:
         if not is_text(id):
             return None
         texts = [to_line(id)] + ([id] if id.lstrip("-").isdigit() else [])
-        found = self._query(
+        found = self.service.query(
             "SELECT id, at, round, content, answer, groups, label, state, why FROM rows "
             f"WHERE id IN ({','.join('?' * len(texts))}) ORDER BY number DESC LIMIT 1",
             *texts,
@@ -115,7 +109,7 @@ class Views:
     def model(self) -> dict[str, Any]:
         """Return what runs."""
         service = self.service
-        online, reader, counts = service.live, service.reader, service.store.counts
+        online, reader, counts = service.live, service.reader, service.tasks.counts
         return {
             "learner": online.learner,
             "round": online.round,
@@ -138,14 +132,14 @@ class Views:
         """Return labels that will never come, by decision and group, and what that does."""
         by: dict[str, Any] = {}
         decided: set[str] = set()
-        for name, count in dict(self.service.store.counts).items():
+        for name, count in dict(self.service.tasks.counts).items():
             if name.startswith('["never"'):
                 _, decision, attribute, group = json.loads(name)
                 key = "unknown" if group is None else str(group)
                 by.setdefault(attribute, {}).setdefault(decision, {})[key] = count
                 decided.add(decision)
         words = self.service.reader.words
-        labelled = self._query(
+        labelled = self.service.query(
             "SELECT json_extract(answer, '$[0]'), count(*) FROM (SELECT answer FROM rows WHERE "
             f"label IS NOT NULL AND state != {NEVER} ORDER BY number DESC LIMIT 1000) GROUP BY 1"
         )
@@ -161,22 +155,17 @@ class Views:
 
     def last_event(self) -> int:
         """Return the number of the newest event, 0 if there is none."""
-        return self._query("SELECT coalesce(max(number), 0) FROM events")[0][0]
+        return self.service.query("SELECT coalesce(max(number), 0) FROM events")[0][0]
 
     def events(self, after: int) -> list[tuple[int, str, str]]:
         """Return (number, kind, JSON) of the events after one, oldest first."""
         query = "SELECT number, kind, content FROM events WHERE number > ? ORDER BY number LIMIT ?"
-        return self._query(query, after, MOST_LINES)
+        return self.service.query(query, after, MOST_LINES)
 
     def alarms(self) -> list[dict[str, Any]]:
         """Return the last alarms, newest first."""
         query = "SELECT content FROM events WHERE kind = 'alarm' ORDER BY number DESC LIMIT 50"
         return self._lines(query)
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._connection.close()
 
 
 def _rates(counts: Counts) -> dict[str, Any]:
@@ -234,7 +223,7 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Any]:
         """Yield what the service knows of itself, as counters and gauges."""
         service, said = self._views.service, self._views.fairness(GAUGED)
-        counts, round = service.store.counts, service.live.round
+        counts, round = service.tasks.counts, service.live.round
         tasks, waiting = {(): counts["tasks"]}, {(): counts["waiting"]}
         rows = {(name,): counts[name] for name in TALLY}
         on = Counter(one["kind"] for one in service.alarms.on.values())
@@ -258,7 +247,7 @@ class Metrics(Collector):
             (counter, "tasks", "Tasks closed.", [], tasks),
             (gauge, "waiting_rows", "Decisions whose label may still come.", [], waiting),
             (gauge, "model_round", "Rounds that the model has learned.", [], {(): round}),
-            (gauge, "store_bytes", "Size of the store.", [], {(): service.store.size()}),
+            (gauge, "store_bytes", "Size of the store.", [], {(): service.tasks.size()}),
             (gauge, "alarms", "Alarms that are on.", ["kind"], alarms),
             (gauge, "rate", RATE_WORDS, ["attribute", "group", "rate"], rates),
             (gauge, "fairness_ratio", RATIO_WORDS, ["attribute", "notion"], ratios),

@@ -10,12 +10,14 @@ a lower bound of the regret. Models that adapt in each round before they are mea
 drawn towards zero instead; where none is fair, the least unfair is taken.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
@@ -23,7 +25,7 @@ from fairsaoml.core.primal_dual import project
 from fairsaoml.core.types import Batch, Params, Problem, Task
 from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.regret.comparator import Comparators
-from fairsaoml.evaluate.regret.rounds import window_sums
+from fairsaoml.evaluate.regret.rounds import base_rates, deployment, window_sums
 from fairsaoml.evaluate.seeds import bucket, stacked
 
 PRICES = (0.0, 0.3, 1.0, 4.0)  # of a gap, in units of loss; one start each
@@ -47,15 +49,13 @@ class Pool(NamedTuple):
 def fit_pool(
     tasks: Sequence[Task],
     problem: Problem,
-    shift: Floats,
-    threshold: Floats,
+    config: Mapping[str, Any],
     windows: Sequence[int],
     *,
-    radius: float | None,
     scored: Sequence[NDArray[np.bool_]] | None = None,
     adapted: Callable[[Params, Array, Batch], tuple[Array, Array]] | None = None,
 ) -> Pool:
-    """Fit and measure a pool; `shift` and `threshold` are the rounds' deployment (D25).
+    """Fit and measure a pool; models are charged for the rows that are `scored`, all by default.
 
     `adapted` says, of parameters and a round, the loss and the violations after adapting to it.
     """
@@ -65,9 +65,10 @@ def fit_pool(
         for weight, rows in zip(batches.weight, scored, strict=True):
             weight[: len(rows)] *= rows
     places = _places(len(tasks), windows)
+    shift, threshold = deployment(base_rates(tasks), config)
     deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
-    key = jax.random.key(0)
-    models = jax.jit(lambda *of: _fit(problem, radius, key, *of))(batches, deployed, places)
+    fit = partial(_fit, problem, config["radius"], jax.random.key(0))
+    models = jax.jit(fit)(batches, deployed, places)
 
     def measured(model: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
         if adapted is None:
@@ -135,8 +136,9 @@ def _fit(
 
     def one(key: Any, place: Array, price: Array) -> Params:
         start_key, run_key = jax.random.split(key)
+        start, as_tree = ravel_pytree(project(problem.model.init(start_key), radius))
 
-        def objective(params: Params, draw: Any) -> Float[Array, ""]:
+        def objective(flat: Array, draw: Any) -> Float[Array, ""]:
             round_key, row_key = jax.random.split(draw)
             t = place[0] + jax.random.randint(round_key, (), 0, place[1])
             batch = jax.tree.map(lambda leaf: leaf[t], batches)
@@ -144,30 +146,23 @@ def _fit(
             # Rows with weight come first: a draw without replacement among them.
             order = jax.random.uniform(row_key, batch.y.shape) - batch.weight
             some = jax.tree.map(lambda leaf: leaf[jnp.argsort(order)[:size]], batch)
-            scores = problem.model.scores(params, some.x) + deployed[0][t]
+            scores = problem.model.scores(as_tree(flat), some.x) + deployed[0][t]
             loss, violation = loss_and_violation(problem, scores, scores - deployed[1][t], some)
             return loss + price * violation.sum()
 
         def step(carry: tuple, turn: tuple) -> tuple[tuple, None]:
-            params, first, second = carry
+            flat, mean, square = carry
             number, draw = turn
-            slope = jax.grad(objective)(params, draw)
-            a, b = DECAYS
-            first = jax.tree.map(lambda m, g: a * m + (1 - a) * g, first, slope)
-            second = jax.tree.map(lambda m, g: b * m + (1 - b) * g**2, second, slope)
+            slope, (a, b) = jax.grad(objective)(flat, draw), DECAYS
+            mean, square = a * mean + (1 - a) * slope, b * square + (1 - b) * slope**2
+            unbiased = mean / (1 - a ** (number + 1)), square / (1 - b ** (number + 1))
             size = STEP * (1 - number / STEPS)
+            flat = flat - size * unbiased[0] / (jnp.sqrt(unbiased[1]) + 1e-8)
+            return (ravel_pytree(project(as_tree(flat), radius))[0], mean, square), None
 
-            def moved(param: Array, mean: Array, square: Array) -> Array:
-                mean, square = mean / (1 - a ** (number + 1)), square / (1 - b ** (number + 1))
-                return param - size * mean / (jnp.sqrt(square) + 1e-8)
-
-            params = jax.tree.map(moved, params, first, second)
-            return (project(params, radius), first, second), None
-
-        params = problem.model.init(start_key)
-        nothing = jax.tree.map(jnp.zeros_like, params)
+        nothing = jnp.zeros_like(start)
         turns = (jnp.arange(STEPS, dtype=jnp.float32), jax.random.split(run_key, STEPS))
-        return jax.lax.scan(step, (project(params, radius), nothing, nothing), turns)[0][0]
+        return as_tree(jax.lax.scan(step, (start, nothing, nothing), turns)[0][0])
 
     prices = jnp.asarray(PRICES if problem.constraints else PRICES[:1], jnp.float32)
     count = places.shape[0]

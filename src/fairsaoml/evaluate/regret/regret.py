@@ -13,6 +13,7 @@ learned. Positive means that the comparator won.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import jax
@@ -30,7 +31,6 @@ from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
 from fairsaoml.evaluate.regret.rounds import (
     Worst,
     base_rates,
-    deployment,
     doubling,
     linear_rounds,
     priors,
@@ -70,27 +70,21 @@ class LossSeries(NamedTuple):
     first: int = 1  # a journal may begin later, where a model was trained elsewhere
 
 
-class Growth(NamedTuple):
-    """What is proven for FairSAOML, up to constant factors (Theorem 1)."""
+def proven_growth(rounds: int, window: int) -> dict[str, float]:
+    """What Theorem 1 proves for FairSAOML, up to constant factors; logarithms of at least 1.
 
-    loss: float  # (tau log T)^1/2
-    violation: float  # (tau T log T)^1/4, as printed
-    violation_of_proof: float  # T^1/4 tau^1/2: the printed proof drops a term F tau
+    `rounds` are its T, `window` its tau. The violation is as printed; the printed proof drops a
+    term F tau, and yields `violation_of_proof`.
 
-
-def proven_growth(rounds: int, window: int) -> Growth:
-    """Theorem 1 for T rounds and windows of tau; logarithms of at least 1.
-
-    >>> growth = proven_growth(rounds=16, window=16)
-    >>> round(growth.violation_of_proof, 3)  # 2 x 4
+    >>> round(proven_growth(rounds=16, window=16)["violation_of_proof"], 3)  # 2 x 4
     8.0
     """
     T, tau, log = rounds, window, max(math.log(rounds), 1.0)
-    return Growth(
-        loss=(tau * log) ** 0.5,
-        violation=(tau * T * log) ** 0.25,
-        violation_of_proof=T**0.25 * tau**0.5,
-    )
+    return {
+        "loss": (tau * log) ** 0.5,
+        "violation": (tau * T * log) ** 0.25,
+        "violation_of_proof": T**0.25 * tau**0.5,
+    }
 
 
 def chosen_windows(asked: str | None, rounds: int) -> list[int]:
@@ -161,7 +155,7 @@ def violations(
                     )
                     for i, name in enumerate(constraints)
                 },
-                "proven": proven_growth(rounds, window)._asdict(),
+                "proven": proven_growth(rounds, window),
             }
             for window in windows
         ],
@@ -206,33 +200,24 @@ def regret(
     """
     rounds = len(series[0].loss)
     lengths = sorted({*windows, rounds})
-    solvers: list[_Solver] = []
-    for i, seed in enumerate(seeds):
-        if i > 0 and shared and not adapted:
-            solvers.append(solvers[0])
-            continue
+    solvers = []  # one for all seeds where their rows are the same
+    for seed in seeds[:1] if shared and not adapted else seeds:
         tasks = list(passes(seed))[:rounds]
         scored = _held_out(tasks, seed) if adapted else None
         adapt = adapting and _adapted(adapting, problem, config, tasks, seed)
         solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round, adapt))
-    total = len({id(solver) for solver in solvers}) * sum(rounds - n + 1 for n in lengths)
     names = [constraint.name for constraint in problem.constraints]
     report = violations(series, names, seeds=seeds, windows=lengths, adapted=adapted)
-    done = 0
+    losses = [one.loss for one in series]
+    done, total = 0, len(solvers) * sum(rounds - n + 1 for n in lengths)
     for length, entry in zip(lengths, report["windows"], strict=True):
-        solved = []
         for solver in solvers:
-            if length not in solver.solved:
-                solver.solve(length)
-                done += rounds - length + 1
-                on_progress(done, total)
-            solved.append(solver.solved[length])
-        regrets = [
-            [largest_regret(played.loss, bests[fair]) for fair in (True, False)]
-            for played, bests in zip(series, solved, strict=True)
-        ]
-        fair, free = (_figure(of_seeds, series[0].first) for of_seeds in zip(*regrets, strict=True))
-        entry |= {"fair_regret": fair, "regret": free}
+            solver.solve(length)
+            done += rounds - length + 1
+            on_progress(done, total)
+        for key, fair in (("fair_regret", True), ("regret", False)):
+            best = cycle(solver.solved[length][fair] for solver in solvers)
+            entry[key] = _figure([*map(largest_regret, losses, best)], series[0].first)
     whole = report["windows"][-1]
     return report | {
         "comparator": _said(solvers, config, adapting is not None) | {"every_round": every_round},
@@ -254,19 +239,16 @@ class _Solver:
         every_round: bool,
         adapted: Adapting | None,
     ) -> None:
-        self._every_round = every_round
         self.linear = config["model"] == "logistic" and adapted is None
         self.convex = self.linear and (config["score"] == "logit" or not problem.constraints)
         self.solved: dict[int, dict[bool, Comparators]] = {}  # by length; fair, and free
-        self._radius = config["radius"]
+        self._every_round, self._radius = every_round, config["radius"]
         self._last: dict[bool, Comparators] = {}
         if self.linear:
-            linear = linear_rounds(tasks, problem, config, scored)
-            self._rounds = linear._replace(every_round=every_round)
+            rounds = linear_rounds(tasks, problem, config, scored)
+            self._rounds = rounds._replace(every_round=every_round)
         if not self.convex:
-            shift, threshold = deployment(base_rates(tasks), config)
-            how = {"radius": self._radius, "scored": scored, "adapted": adapted}
-            self.pool = fit_pool(tasks, problem, shift, threshold, lengths, **how)
+            self.pool = fit_pool(tasks, problem, config, lengths, scored=scored, adapted=adapted)
 
     def solve(self, length: int) -> None:
         self._last = {fair: self._best(length, fair=fair) for fair in (True, False)}
@@ -283,9 +265,8 @@ def _said(solvers: Sequence[_Solver], config: Mapping[str, Any], adapting: bool)
     """What is guaranteed of the comparators, in words and numbers."""
     first = solvers[0]
     solved = [one for solver in solvers for one in solver.solved.values()]
-    exact = [one[False] for one in solved if first.linear]
-    exact += [one[True] for one in solved if first.convex]
-    gap = max((float(best.gap.max()) for best in exact), default=None)
+    exact = [False] * first.linear + [True] * first.convex
+    gap = max((float(one[fair].gap.max()) for one in solved for fair in exact), default=None)
     excess = max(max(float(one[True].violation.max(initial=0.0)), 0.0) for one in solved)
     models = 0 if first.convex else first.pool.loss.shape[1]
     words = EXACT if first.convex else HALF_EXACT if first.linear else APPROXIMATE

@@ -32,7 +32,7 @@ GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
 NYPD_FILES = "https://www.nyc.gov/assets/nypd/downloads"
 NYPD_LAST_ZIP = 2014  # later years are published as CSV, unzipped
-FACTS = tomllib.loads(Path(__file__).with_name("data_sets.toml").read_text())
+DATASETS = tomllib.loads(Path(__file__).with_name("data_sets.toml").read_text())
 
 
 class Listener(NamedTuple):
@@ -61,42 +61,57 @@ def get_data(
         raise ConfigError(f"unknown data set {name!r}; {closest(name, DATASETS)}")
     if years is not None and name != "stop-and-frisk":
         raise ConfigError(f"only stop-and-frisk has years to choose from, {name} has none")
+    where, listener = data_home(home), listener or Listener()
     place = None if source is None else os.fspath(source)
-    return DATASETS[name](data_home(home), place, years, listener or Listener())
+    if name == "movielens":
+        return _get_movielens(where, place, listener)
+    arrests = name == "stop-and-frisk-arrests"
+    chosen = None if years is None else stops.parse_years(years)
+    if arrests:
+        chosen = (stops.ARRESTS_YEAR,)
+    if place is not None:
+        return _stops_from(where, place, chosen, listener, few_columns=arrests)
+    if arrests:
+        return _get_arrests(where, listener)
+    wanted = chosen or stops.parse_years(stops.DEFAULT_YEARS)
+    return KeptFiles.joined([_published_year(where, year, listener) for year in wanted])
 
 
 def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
     """What can be got, and what of it is in the data home; plain JSON."""
     where = data_home(home)
+
+    def years_here(*names: object) -> list[str]:
+        kept = [str(name) for name in names if stops.kept_year(where, name).exists()]
+        return kept + [path.name for path in stops.published_files(where)]
+
     ratings = movielens.find_ratings(where)
     here = {
         "movielens": [] if ratings is None else [str(ratings)],
-        "stop-and-frisk": stops.years_here(where, YEARS),
-        "stop-and-frisk-arrests": stops.years_here(where, [stops.ARRESTS, stops.ARRESTS_YEAR]),
+        "stop-and-frisk": years_here(*YEARS),
+        "stop-and-frisk-arrests": years_here(stops.ARRESTS, stops.ARRESTS_YEAR),
     }
     return [
         {
             "name": name,
-            **FACTS[name],
-            "here": list(here[name]),
+            **facts,
+            "here": here[name],
             "home": str(where),
             "command": f"fairsaoml data get {name}",
         }
-        for name in DATASETS
+        for name, facts in DATASETS.items()
     ]
 
 
 # MovieLens ----------------------------------------------------------------------------------
 
 
-def _get_movielens(
-    home: Path, source: str | None, years: str | None, listener: Listener
-) -> KeptFiles:
+def _get_movielens(home: Path, source: str | None, listener: Listener) -> KeptFiles:
     kept = movielens.cached_ratings(home)
     if source is None and _loads(lambda: movielens.load_ratings(home), listener):
         return _already_here("already here", kept)
-    listener.say(FACTS["movielens"]["licence"])
-    page = FACTS["movielens"]["page"]
+    listener.say(DATASETS["movielens"]["licence"])
+    page = DATASETS["movielens"]["page"]
     by_hand = f"download ml-100k.zip from {page} and run: {movielens.GET} --from ml-100k.zip"
     sha256 = GROUPLENS_SHA256 if source is None else None
     with _local(home, source or GROUPLENS_URL, listener, by_hand, sha256=sha256) as path:
@@ -120,19 +135,7 @@ def nypd_url(year: int) -> str:
     return f"{NYPD_FILES}/{folder}/analysis_and_planning/stop-question-frisk/{name}"
 
 
-def _get_stops(home: Path, source: str | None, years: str | None, listener: Listener) -> KeptFiles:
-    chosen = None if years is None else stops.parse_years(years)
-    if source is not None:
-        return _stops_from(home, source, chosen, listener)
-    wanted = chosen or stops.parse_years(stops.DEFAULT_YEARS)
-    return KeptFiles.joined([_published_year(home, year, listener) for year in wanted])
-
-
-def _get_arrests(
-    home: Path, source: str | None, years: str | None, listener: Listener
-) -> KeptFiles:
-    if source is not None:
-        return _stops_from(home, source, (stops.ARRESTS_YEAR,), listener, few_columns=True)
+def _get_arrests(home: Path, listener: Listener) -> KeptFiles:
     copy = stops.kept_year(home, stops.ARRESTS)
     if _loads(lambda: stops.load_arrests(home), listener):
         return _already_here("already here", copy, stops.kept_year(home, stops.ARRESTS_YEAR))
@@ -145,7 +148,7 @@ def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
     """One year from NYPD, unless it is here and sound."""
     if _loads(lambda: stops.load_years([year], home), listener):
         return _already_here(f"{year}: already here", stops.kept_year(home, year))
-    page = FACTS["stop-and-frisk"]["page"]
+    page = DATASETS["stop-and-frisk"]["page"]
     by_hand = f"look for the file at {page} and run: {stops.GET} --from FILE"
     with _local(home, nypd_url(year), listener, by_hand) as path:
         read = read_stops(path)
@@ -178,20 +181,16 @@ def _stops_from(
     if few_columns:  # one year, one file: the one that holds most of it
         best = max(read, key=lambda file: read[file].counts.get(stops.ARRESTS_YEAR, 0))
         read = {best: read[best]}
-    unfit = {
-        file: why
-        for file, content in read.items()
-        if (why := _unfit(content, years, few_columns=few_columns, alone=alone))
-    }
-    words = tuple(f"{file.name} is not used: {why}" for file, why in unfit.items())
-    if len(unfit) == len(read):
-        raise DataError("; ".join(words))
-    kept = [
-        stops.keep_stops(content, home, years or content.counts)
-        for file, content in read.items()
-        if file not in unfit
-    ]
-    return KeptFiles.joined([*kept, KeptFiles((), words)])
+    fit, unused = [], []
+    for file, content in read.items():
+        if why := _unfit(content, years, few_columns=few_columns, alone=alone):
+            unused.append(f"{file.name} is not used: {why}")
+        else:
+            fit.append(content)
+    if not fit:
+        raise DataError("; ".join(unused))
+    kept = [stops.keep_stops(content, home, years or content.counts) for content in fit]
+    return KeptFiles.joined([*kept, KeptFiles((), tuple(unused))])
 
 
 def _unfit(
@@ -218,12 +217,11 @@ def _loads(load: Callable[[], object], listener: Listener) -> bool:
     """Whether a data set is here and can be loaded; a damaged one is got again."""
     try:
         load()
-    except NotHere:
-        return False
+        return True
     except DataError as error:
-        listener.say(str(error))
+        if not isinstance(error, NotHere):
+            listener.say(str(error))
         return False
-    return True
 
 
 # Files on their way -------------------------------------------------------------------------
@@ -254,10 +252,3 @@ def _local(
         raise OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
     finally:
         target.unlink(missing_ok=True)
-
-
-DATASETS: dict[str, Callable[[Path, str | None, str | None, Listener], KeptFiles]] = {
-    "movielens": _get_movielens,
-    "stop-and-frisk": _get_stops,
-    "stop-and-frisk-arrests": _get_arrests,
-}

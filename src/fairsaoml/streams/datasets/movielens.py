@@ -10,15 +10,16 @@ lists. Ids of people, titles, dates and zip codes are no features.
 """
 
 import hashlib
+import io
+import tomllib
 import zipfile
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets.home import NotHere, data_home, home_setting, kept_table
@@ -31,7 +32,6 @@ from fairsaoml.streams.table.stream import equal_slices, stream_of_slices
 
 GET = "fairsaoml data get movielens"
 FOLDERS = ("movielens", "movielens-100k", "ml-100k")  # a copy of the files may lie in any of them
-FILE_NAME = "ratings.parquet"
 DIGEST = "d04456a7258901efca11efbbcac184bb033181389f01850d8f97d994073e5466"  # see `_digest`
 
 TASKS = 30  # per copy
@@ -39,19 +39,22 @@ COPIES = {"first copy": 1.0, "flipped copy": -1.0, "third copy": 1.0}  # domain 
 LIKED = 3  # ratings above it
 FEATURES = ("paper", "items")
 
-GENRES = (
-    *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime"),
-    *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
-    *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
-)
-OCCUPATIONS = (
-    *("administrator", "artist", "doctor", "educator", "engineer", "entertainment", "executive"),
-    *("healthcare", "homemaker", "lawyer", "librarian", "marketing", "none", "other"),
-    *("programmer", "retired", "salesman", "scientist", "student", "technician", "writer"),
-)
+_PUBLISHED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+GENRES, OCCUPATIONS = (tuple(_PUBLISHED[name]) for name in ("genres", "occupations"))
 GENRE_COLUMNS = tuple(f"genre_{genre}" for genre in GENRES)
 GENDERS = ("M", "F")
 FILMS = 1682
+_FILES = {  # the published ones: what separates their columns, and these
+    "u.data": ("\t", ["user", "item", "rating", "timestamp"]),
+    "u.user": ("|", ["user", "age", "gender", "occupation", "zip"]),
+    "u.item": ("|", ["item", "title", "released", "on_video", "page", *GENRE_COLUMNS]),
+}
+_KEPT = {  # the columns of a rating
+    **dict.fromkeys(("user", "item", "rating", "timestamp", "age"), pa.int32()),
+    **dict.fromkeys(("gender", "occupation"), pa.dictionary(pa.int32(), pa.string())),
+    **dict.fromkeys(GENRE_COLUMNS, pa.int8()),
+}
+_FEW_BYTES = 1 << 24  # none of them is nearly as long
 
 
 def movielens(*, features: str = "paper", home: str | Path | None = None) -> Stream:
@@ -99,7 +102,7 @@ def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
 
 def cached_ratings(home: Path) -> Path:
     """Where `fairsaoml data get movielens` puts the ratings."""
-    return home / FOLDERS[0] / FILE_NAME
+    return home / FOLDERS[0] / "ratings.parquet"
 
 
 def find_ratings(home: Path) -> Path | None:
@@ -130,14 +133,22 @@ def read_ratings(source: Path) -> Any:
             f"{source}: expected {', '.join(_FILES)} of MovieLens 100K (ml-100k.zip), got "
             f"{', '.join(sorted(files)) or 'none of them'}"
         )
-    return _table(
-        _lines(files["u.data"], "\t", 4, "u.data"),
-        {row[0]: row[1:4] for row in _lines(files["u.user"], "|", 5, "u.user")},
-        {
-            row[0]: [int(flag) for flag in row[5:]]
-            for row in _lines(files["u.item"], "|", 5 + len(GENRES), "u.item")
-        },
-    )
+    ratings, people, films = (_parsed(name, files[name]) for name in _FILES)
+    for name, values, known in (
+        ("user", ratings["user"], people["user"].to_pylist()),
+        ("item", ratings["item"], films["item"].to_pylist()),
+        ("gender", people["gender"], GENDERS),
+        ("occupation", people["occupation"], OCCUPATIONS),
+    ):
+        if strange := set(values.to_pylist()).difference(known):
+            raise DataError(
+                f"{source}: expected no {name} but those that MovieLens lists, got "
+                f"{min(strange, key=str)!r}"
+            )
+    table = ratings.join(people, "user").join(films, "item").select([*_KEPT])
+    # Equal times are told apart by user and film, so that order is given.
+    order = [(name, "ascending") for name in ("timestamp", "user", "item")]
+    return table.sort_by(order).combine_chunks()
 
 
 def require_published(ratings: Any, origin: str) -> None:
@@ -147,10 +158,6 @@ def require_published(ratings: Any, origin: str) -> None:
             f"{origin}: expected the 100,000 ratings of MovieLens 100K, got others "
             f"({ratings.num_rows:,} rows); get them again with: {GET}"
         )
-
-
-_FILES = ("u.data", "u.user", "u.item")
-_FEW_BYTES = 1 << 24  # none of them is nearly as long
 
 
 def _files(source: Path) -> dict[str, bytes]:
@@ -171,49 +178,22 @@ def _files(source: Path) -> dict[str, bytes]:
         ) from error
 
 
-def _lines(content: bytes, separator: str, width: int, name: str) -> Iterable[list[str]]:
-    for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
-        if line:
-            fields = line.split(separator)
-            if len(fields) != width:
-                raise DataError(
-                    f"{name}, line {number}: expected {width} fields, got {len(fields)}; "
-                    "the file is damaged or cut short"
-                )
-            yield fields
-
-
-def _table(
-    ratings: Iterable[list[str]], people: Mapping[str, list[str]], films: Mapping[str, list[int]]
-) -> Any:
-    """One row per rating. Equal times are told apart by user and film, so that order is given."""
+def _parsed(name: str, content: bytes) -> Any:
+    """The table in a file."""
+    separator, columns = _FILES[name]
+    kept = [column for column in columns if column in _KEPT]
     try:
-        rows = sorted(ratings, key=lambda row: (int(row[3]), int(row[0]), int(row[1])))
-        who = [people[row[0]] for row in rows]
-        genres = np.array([films[row[1]] for row in rows], np.int8).reshape(-1, len(GENRES))
-        numbers = {
-            name: pa.array([int(row[place]) for row in rows], pa.int32())
-            for place, name in enumerate(("user", "item", "rating", "timestamp"))
-        }
-        age = pa.array([int(age) for age, _, _ in who], pa.int32())
-    except (KeyError, ValueError) as error:
-        raise DataError(f"MovieLens: expected numbers and known ids, got {error}") from error
-    return pa.table(
-        {
-            **numbers,
-            "age": age,
-            "gender": _one_of([gender for _, gender, _ in who], GENDERS, "gender"),
-            "occupation": _one_of([job for _, _, job in who], OCCUPATIONS, "occupation"),
-            **{name: genres[:, place] for place, name in enumerate(GENRE_COLUMNS)},
-        }
-    )
-
-
-def _one_of(values: list[str], known: tuple[str, ...], name: str) -> Any:
-    strange = set(values) - set(known)
-    if strange:
-        raise DataError(f"MovieLens: expected {name} to be one of {known}, got {min(strange)!r}")
-    return pa.array(values).dictionary_encode()
+        return csv.read_csv(
+            io.BytesIO(content),
+            csv.ReadOptions(column_names=columns, encoding="latin-1"),
+            csv.ParseOptions(delimiter=separator, quote_char=False),
+            csv.ConvertOptions(column_types=_KEPT, include_columns=kept),
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{name}: expected a file of MovieLens 100K, got one that is damaged or cut short "
+            f"({error})"
+        ) from error
 
 
 def _digest(ratings: Any) -> str:

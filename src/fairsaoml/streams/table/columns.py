@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,10 @@ SHOWN = 5  # values named in a message
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
+_NOT_FLAT = (
+    *(pa.types.is_nested, pa.types.is_interval, pa.types.is_binary, pa.types.is_large_binary),
+    pa.types.is_fixed_size_binary,
+)
 PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
@@ -115,9 +120,11 @@ def plain(table: Any) -> Any:
 
 
 def typed(values: Any) -> Any:
-    """Python values or an array of them as a column; values of several types as their texts."""
-    values = values if isinstance(values, np.ndarray) else list(values)
+    """Python values, an array or a series of them as a column; several types as their texts."""
+    values = values if isinstance(values, np.ndarray | nw.Series) else list(values)
     try:
+        if isinstance(values, nw.Series):
+            return values.to_arrow()
         return pa.array(values, from_pandas=True)
     except UNTYPED:
         return texts(values)
@@ -290,7 +297,7 @@ def dressed(column: Any, decimal: str = POINT) -> tuple[str, float] | None:
 
 
 def _is_text(kind: Any) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return kind in (pa.string(), pa.large_string())
 
 
 _SWAP = str.maketrans(POINT + COMMA, COMMA + POINT)
@@ -321,7 +328,7 @@ def is_flat(kind: Any) -> bool:
     """Whether a column of this Arrow type holds one readable value per row."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return not (pa.types.is_nested(kind) or _is_binary(kind) or pa.types.is_interval(kind))
+    return not any(test(kind) for test in _NOT_FLAT)
 
 
 def require_flat(table: Any, names: Iterable[str]) -> None:
@@ -336,11 +343,6 @@ def require_flat(table: Any, names: Iterable[str]) -> None:
 
 def _is_mark(text: Any) -> Any:
     return pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
-
-
-def _is_binary(kind: Any) -> bool:
-    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    return any(test(kind) for test in tests)
 
 
 def _parse(texts: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ the rows of the task at hand are held, however long the stream.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -77,12 +77,11 @@ class Every:
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """How tasks are cut: by number, by rows or by time; none of them: by the table's length."""
+    """How tasks are cut: along the calendar, or so many tasks in every so many rows."""
 
     tasks: int | None = None
     rows: int | None = None
     every: Every | None = None
-    length: int | None = None
 
     @classmethod
     def asked(
@@ -109,7 +108,6 @@ class Cut:
 
     def for_length(self, length: int | None) -> "Cut":
         """This cut for a table of `length` rows; None for a stream of unknown length."""
-        chosen = replace(self, length=length)
         if self.tasks and length is None:
             raise ConfigError(
                 f"tasks={self.tasks} needs the number of rows, which an iterator does not tell; "
@@ -120,36 +118,23 @@ class Cut:
                 f"expected at least one row per task, got {length} rows for {self.tasks} tasks; "
                 "ask for fewer"
             )
-        if self.tasks or self.rows or self.every:
-            return chosen
-        if length is None:
-            return replace(chosen, rows=TASK_ROWS)
+        if length is None or self.rows or self.every:
+            return self
         tasks = max(length // TASK_ROWS, min(FEW_TASKS, length // FEW_ROWS), 2)
-        return replace(chosen, tasks=tasks)
+        return Cut(tasks=self.tasks or tasks, rows=length)
 
     def task_of(self, places: np.ndarray) -> np.ndarray:
         """The number of each row's task, by its place: every so many rows, or of equal size.
 
-        >>> Cut(tasks=3, length=8).task_of(np.arange(8))
+        >>> Cut(tasks=3, rows=8).task_of(np.arange(8))
         array([0, 0, 1, 1, 1, 2, 2, 2])
         """
-        if self.tasks and self.length:  # task i ends before row (i + 1) length // tasks
-            return ((places + 1) * self.tasks - 1) // self.length
-        return places // (self.rows or TASK_ROWS)
+        # Task i ends before row (i + 1) rows // tasks.
+        return ((places + 1) * (self.tasks or 1) - 1) // (self.rows or TASK_ROWS)
 
     def first_rows(self) -> int | None:
         """The number of rows of the first task; None where the calendar decides."""
-        if self.every is not None:
-            return None
-        if self.tasks is not None and self.length is not None:
-            return self.length // self.tasks
-        return self.rows
-
-    def count(self, windows: int | None) -> int | None:
-        """The number of tasks, given the number of calendar windows that have rows."""
-        if self.length is None or self.every is not None:
-            return windows
-        return self.tasks or -(-self.length // (self.rows or TASK_ROWS))
+        return None if self.every else (self.rows or TASK_ROWS) // (self.tasks or 1)
 
 
 class Numbering:
@@ -174,6 +159,8 @@ class Numbering:
         self.origin, self.per_second = origin, per_second
         self.rows, self.last = 0, -np.inf  # so many have come, and the last one's time
         self.disorder: OutOfOrder | None = None
+        self.broken: DataError | None = None
+        self.windows, self.last_window, self.first_window_rows = 0, -1, 0
 
     def __call__(self, table: Any) -> np.ndarray:
         """The numbers of the next rows; `Unreadable` where one has no time."""
@@ -194,6 +181,19 @@ class Numbering:
             self.per_second = self.clock.per_second(float(seconds[0]))
             self.origin = float(seconds[0]) / self.per_second
         return self.cutting.every.windows(seconds / self.per_second, self.origin)
+
+    def look(self, table: Any) -> None:
+        """Pass over the next rows: count their windows, or keep as `broken` why there are none."""
+        if self.broken is not None:
+            return
+        try:
+            windows = self(table)
+        except DataError as error:
+            self.broken = error.with_traceback(None)  # which would hold on to the batch
+            return
+        self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
+        self.last_window = int(windows[-1])
+        self.first_window_rows += int(np.count_nonzero(windows == 0))
 
     def full(self) -> bool:
         """Whether the next row is sure to open another task."""

@@ -4,6 +4,9 @@ Months and days are checked (`2011-02-30` is no date), and nothing depends on th
 """
 
 import re
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.streams.table.columns import Numbers, array, factor, filled, numbers
+from fairsaoml.streams.table.columns import Numbers, array, factor, numbers
 
 DAY = 86_400.0
 YEAR = 365.2425 * DAY
@@ -21,14 +24,21 @@ TYPED = "typed"  # the format of a column that is no text
 PATTERN = "%"  # in the formats of strptime, such as %d.%m.%Y
 CLOCKS = (" %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S")  # after the pattern of a day
 CENTURY_TURN = 69  # two-digit years from here on are 19xx, as POSIX reads them
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# Words for numbers, which are their places from 1.
+_WORDS = {
+    "name": ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    "half": ("am", "pm"),
+    "sign": ("+", "-"),
+}
 
 _HOUR = (
     r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?\s*(?P<half>[AaPp][Mm])?"
 )
-_TAIL = rf"(?:[ T]+{_HOUR})?\s*(?P<zone>Z|[+-]\d{{2}}:?\d{{2}})?"
+_ZONE = r"(?:Z|(?P<sign>[+-])(?P<zone_hour>\d{2}):?(?P<zone_minute>\d{2}))"
+_TAIL = rf"(?:[ T]+{_HOUR})?\s*{_ZONE}?"
 _DAY, _MONTH, _NAME = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<name>[A-Za-z]{3,9})"
-_YEAR, _SHORT_YEAR = r"(?P<year>\d{4})", r"(?P<year>\d{4}|\d{2})"
+_YEAR = r"(?P<year>\d{4})"
+_SHORT_YEAR = rf"(?:{_YEAR}|(?P<short>\d{{2}}))"  # 01 is 2001, 0001 is not
 
 # In order of preference: where both month-first and day-first fit, month-first is taken.
 _FORMATS = {
@@ -91,11 +101,13 @@ def of_text(values: Any, format: str, *, utc: bool = False) -> np.ndarray:
         return _of_typed(moments, utc=utc)
     part = _parts(values, _FORMATS[format])
     seconds = _seconds_of_day(part)
-    if format != CLOCK:
-        seconds = seconds + DAY * _days(part)
+    if format == CLOCK:
+        return np.where(np.isnan(part["hour"]), np.nan, seconds)
+    seconds = seconds + DAY * _days(part)
     if utc:
-        seconds = seconds - _seconds_ahead(part)
-    return np.where(np.asarray(values.is_valid()) & part["matched"], seconds, np.nan)
+        ahead = np.nan_to_num(3600 * part["zone_hour"] + 60 * part["zone_minute"])
+        seconds = seconds - np.where(part["sign"] == 2, -ahead, ahead)
+    return seconds
 
 
 def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
@@ -141,67 +153,46 @@ def shown(seconds: float) -> str:
 
 def _of_typed(column: Any, *, utc: bool) -> np.ndarray:
     """Seconds of an Arrow date, timestamp or time-of-day array, NaN where it is null."""
-    if pa.types.is_timestamp(column.type):
-        if column.type.tz is not None and not utc:
-            column = pc.local_timestamp(column)
-        unit = column.type.unit
-    elif pa.types.is_time(column.type):
-        column, unit = column.cast(pa.time64("us")), "us"
-    else:
-        column, unit = column.cast(pa.timestamp("s")), "s"
-    ticks = column.cast(pa.int64()).cast(pa.float64(), safe=False)
-    per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[unit]
-    return np.asarray(ticks.to_numpy(zero_copy_only=False), dtype=np.float64) / per_second
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None and not utc:
+        column = pc.local_timestamp(column)
+    kind = pa.time64("us") if pa.types.is_time(column.type) else pa.timestamp("us")
+    ticks = column.cast(kind, safe=False).cast(pa.int64()).cast(pa.float64(), safe=False)
+    return np.asarray(ticks.to_numpy(zero_copy_only=False)) / 1e6
 
 
-def _parts(values: Any, pattern: str) -> dict[str, Any]:
-    """The pattern's named groups as text, "" where a group is absent; and which values matched."""
+def _parts(values: Any, pattern: str) -> Mapping[str, np.ndarray]:
+    """The pattern's named groups as numbers, NaN where one is absent."""
     matches = pc.extract_regex(values, pattern)
-    groups = {name: matches.field(name) for name in re.compile(pattern).groupindex}
-    return groups | {"matched": np.asarray(matches.is_valid(), dtype=bool)}
+    parts = defaultdict[str, np.ndarray](lambda: np.full(len(values), np.nan))
+    for name in re.compile(pattern).groupindex:
+        text = matches.field(name)
+        if name in _WORDS:
+            word = pc.utf8_slice_codeunits(pc.utf8_lower(text), 0, 3)
+            number = pc.add(pc.index_in(word, value_set=pa.array(_WORDS[name])), 1)
+        else:
+            number = pc.if_else(pc.equal(text, ""), None, text)
+        parts[name] = number.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return parts
 
 
-def _number(part: dict[str, Any], name: str, absent: float) -> np.ndarray:
-    if name not in part:
-        return np.full(len(part["matched"]), absent)
-    text = part[name]
-    return filled(pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64()), absent)
-
-
-def _days(part: dict[str, Any]) -> np.ndarray:
+def _days(part: Mapping[str, np.ndarray]) -> np.ndarray:
     """Days since 1970, NaN where the month has no such day."""
-    year, day = _number(part, "year", 0), _number(part, "day", 0)
-    short = filled(pc.equal(pc.utf8_length(part["year"]), 2), False)  # 01 is 2001, 0001 is not
-    year = np.where(short, year + 1900 + 100 * (year < CENTURY_TURN), year)
-    if "name" in part:
-        name = pc.utf8_slice_codeunits(pc.utf8_lower(part["name"]), 0, 3)
-        month = filled(pc.index_in(name, value_set=pa.array(MONTHS)), -1) + 1
-    else:
-        month = _number(part, "month", 0)
-    months = ((year - 1970) * 12 + np.clip(month, 1, 12) - 1).astype(np.int64)
+    short, day, month = part["short"], part["day"], np.fmax(part["month"], part["name"])
+    year = np.fmax(part["year"], short + 1900 + 100 * (short < CENTURY_TURN))
+    months = np.nan_to_num((year - 1970) * 12 + month - 1).astype(np.int64)
     first, after = ((months + k).astype("M8[M]").astype("M8[D]").astype(np.int64) for k in (0, 1))
     real = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= after - first)
     return np.where(real, first + day - 1, np.nan)
 
 
-def _seconds_of_day(part: dict[str, Any]) -> np.ndarray:
-    hour, minute, second = (_number(part, name, 0) for name in ("hour", "minute", "second"))
-    half = pc.utf8_lower(part["half"]) if "half" in part else pa.nulls(len(hour), pa.string())
-    after_noon, before_noon = (filled(pc.equal(half, word), False) for word in ("pm", "am"))
+def _seconds_of_day(part: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds since midnight, which is where none is said; NaN where the day has no such time."""
+    hour, minute, second = (np.nan_to_num(part[name]) for name in ("hour", "minute", "second"))
+    whole_day, half = np.isnan(part["half"]), part["half"]
     real = (hour <= 24) & (minute < 60) & (second < 61)
-    real &= ~(after_noon | before_noon) | ((hour >= 1) & (hour <= 12))
-    hour = np.where(after_noon | before_noon, hour % 12, hour) + 12 * after_noon
+    real &= whole_day | ((hour >= 1) & (hour <= 12))
+    hour = np.where(whole_day, hour, hour % 12 + 12 * (half == 2))
     return np.where(real, 3600 * hour + 60 * minute + second, np.nan)
-
-
-def _seconds_ahead(part: dict[str, Any]) -> np.ndarray:
-    """How far the zone is ahead of UTC."""
-    if "zone" not in part:
-        return np.zeros(len(part["matched"]))
-    inner = _parts(part["zone"], r"^(?P<sign>[+-])(?P<hour>\d{2}):?(?P<minute>\d{2})$")
-    behind = filled(pc.equal(inner["sign"], "-"), False)
-    ahead = 3600 * _number(inner, "hour", 0) + 60 * _number(inner, "minute", 0)
-    return np.where(behind, -ahead, ahead)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,14 +238,13 @@ class Clock:
 
     def seconds(self, table: Any, before: int = 0) -> np.ndarray:
         """Times of the rows; a row without one is an error. `before`: rows that came earlier."""
-        read = self._read(table[self.column])
-        unknown = np.isnan(read.values)
+        column = table[self.column]
+        times = numbers(column) if self.format == NUMBER else read(column, self.format, utc=True)
+        unknown = np.isnan(times.values)
         if unknown.any():
             row = before + int(np.argmax(unknown)) + 1
-            got = repr(read.example) if read.unreadable else "nothing"
-            longer = _with_clock(self.format, read.example) if read.unreadable else ""
-            raise Unreadable(self, row, got, f", or say --time-format '{longer}'" if longer else "")
-        return read.values
+            raise Unreadable(self, row, times.example, _with_clock(self.format, times.example))
+        return times.values
 
     def period(self, table: Any) -> tuple[str, str]:
         """The times of the first and the last row in words; a number that is no date as it is.
@@ -289,11 +279,6 @@ class Clock:
             "age or a number of things, name another column",
         )
 
-    def _read(self, column: Any) -> Numbers:
-        if self.format == NUMBER:
-            return numbers(column)
-        return read(column, self.format, utc=True)
-
     def per_second(self, value: float) -> float:
         """What one second is in the column's numbers, told from the size of one of them."""
         if self.format != NUMBER:
@@ -308,13 +293,15 @@ class Clock:
 
 
 class Unreadable(DataError):
-    """A row whose time cannot be read as those before it."""
+    """A row whose time cannot be read as those before it; `other`: a format that reads it."""
 
-    def __init__(self, clock: Clock, row: int, got: str, advice: str = "") -> None:
-        self.clock, self.row, self.got = clock, row, got
+    def __init__(self, clock: Clock, row: int, got: str, other: str = "") -> None:
+        self.row, self.got = row, got
+        advice = f", or say --time-format {shlex.quote(other)}" if other else ""
         super().__init__(
             f"expected a time written as {clock.format} in every row of {clock.column!r}, got "
-            f"{got} (first at row {row}); mend those rows or leave them out{advice}"
+            f"{repr(got) if got else 'nothing'} (first at row {row}); "
+            f"mend those rows or leave them out{advice}"
         )
 
 

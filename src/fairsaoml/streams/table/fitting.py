@@ -16,7 +16,7 @@ from fairsaoml.streams.table.groups import fit_sensitive
 from fairsaoml.streams.table.guess import may_be_protected
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Roles, fit_label
-from fairsaoml.streams.table.survey import MONTH_OR_DAY, ambiguous
+from fairsaoml.streams.table.survey import MONTH_OR_DAY, day_or_month
 
 SMALL_START = 30  # a first task of fewer rows is worth a note
 FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
@@ -28,8 +28,8 @@ def fit_first_task(
     first: Any,
     roles: Roles,
     positive: Any,
-    time_format: str | None = None,
-    known_groups: Mapping[str, Sequence[str]] | None = None,
+    time_format: str | None,
+    known_groups: Mapping[str, Sequence[str]],
 ) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder, label and groups included, from the first task's labelled rows; and notes.
 
@@ -45,7 +45,7 @@ def fit_first_task(
     )
     encoder = fit_encoder(
         table.select(list(roles.inputs)),
-        keep=roles.inputs if roles.named else (),
+        keep=roles.named,
         time_format=time_format,
     )
     notes = (*notes, *encoder.notes())
@@ -95,7 +95,7 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
             yield f"column {name!r}: values that differ in case only are one: {some(others)}"
     for name in (column.name for column in encoder.columns if isinstance(column, Date)):
         if time_format is None and set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
-            yield ambiguous(name)
+            yield day_or_month(name)
 
 
 def leaks(first: Task, last: Task | None, encoder: Encoder) -> tuple[str, ...]:

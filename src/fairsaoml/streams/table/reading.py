@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairsaoml.core.errors import DataError, closest
-from fairsaoml.streams.table.columns import UNTYPED, plain, texts
+from fairsaoml.streams.table.columns import UNTYPED, numbers, plain, texts, typed
 from fairsaoml.streams.table.text import TextTable, reading
 
 BATCH_ROWS = 1 << 16  # one batch of a Parquet file
@@ -107,7 +108,7 @@ def need(wanted: Iterable[str], columns: Sequence[str], where: str = "the table"
     for name in wanted:
         if name not in columns:
             hint = closest(name, columns)
-            if any(_is_number(column) for column in columns):
+            if np.isfinite(numbers(texts(columns)).values).any():
                 hint += "; its first line looks like data: does the file have a header?"
             raise DataError(f"expected a column {name!r} in {where}, got none; {hint}")
 
@@ -125,14 +126,11 @@ def to_arrow(frame: Any) -> Any:
 
 def join(tables: Sequence[Any]) -> Any:
     """One table of several; columns whose type changes on the way become text."""
-    first = tables[0]
-    if all(table.schema.equals(first.schema) for table in tables[1:]):
-        return pa.concat_tables(tables)
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        types = [dict(zip(table.column_names, table.schema.types, strict=True)) for table in tables]
-        changing = {name for name in first.column_names if len({t[name] for t in types}) > 1}
+        names = tables[0].column_names
+        changing = [name for name in names if len({table[name].type for table in tables}) > 1]
         return pa.concat_tables([_with_text(table, changing) for table in tables])
 
 
@@ -151,9 +149,9 @@ def _with_text(table: Any, columns: Iterable[str]) -> Any:
 
 def _arrow_table(frame: Any) -> Any:
     """Any dataframe as an Arrow table, or None where it is no dataframe."""
-    if isinstance(frame, pa.RecordBatch):
-        frame = pa.Table.from_batches([frame])
-    if not isinstance(frame, pa.Table):
+    if isinstance(frame, pa.RecordBatch | pa.Table):
+        names, columns = frame.schema.names, frame.columns
+    else:
         try:
             wrapped = nw.from_native(frame)
         except TypeError:
@@ -164,18 +162,9 @@ def _arrow_table(frame: Any) -> Any:
             ) from error
         wrapped = wrapped.collect("pyarrow") if isinstance(wrapped, nw.LazyFrame) else wrapped
         names = [str(name) for name in wrapped.columns]
-        _require_distinct(names, "the table")
-        columns = [_arrow_column(series) for series in wrapped.iter_columns()]
-        frame = pa.table(dict(zip(names, columns, strict=True)))
-    _require_distinct(frame.column_names, "the table")
-    return plain(frame)
-
-
-def _arrow_column(series: Any) -> Any:
-    try:
-        return series.to_arrow()
-    except UNTYPED:
-        return texts(series.to_list())
+        columns = [typed(series) for series in wrapped.iter_columns()]
+    _require_distinct(names, "the table")
+    return plain(pa.table(columns, names=names))
 
 
 def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
@@ -275,11 +264,3 @@ def _require_distinct(names: Sequence[str], where: str) -> None:
             f"expected every column name once in {where}, got {name!r} {times} times; "
             "rename or remove one"
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -151,7 +151,7 @@ def stream_from_table(
         name=name or opened.name,
         schema=fitted.schema,
         tasks=passes,
-        length=cutting.count(surveyed.windows),
+        length=surveyed.length,
         settings={
             "source": None if opened.path is None else str(opened.path.absolute()),
             "label": roles.label,
@@ -183,21 +183,8 @@ def stream_from_table(
     )
 
 
-def encode_rows(encoder: Mapping[str, Any], frame: Any) -> tuple[np.ndarray, tuple[str, ...]]:
-    """New rows, without a label, as a saved encoder reads them; and notes on what was odd.
-
-    >>> table = pa.table({"a": [1.5, 2.5], "s": ["x", "y"], "y": [0, 1]})
-    >>> stream = stream_from_table(table, label="y", sensitive="s", tasks=1)
-    >>> encode_rows(stream.encoder, pa.table({"a": [2.0], "more": ["ignored"]}))
-    (array([[0.]], dtype=float32), ())
-    """
-    x, remarks = Encoder.from_json(encoder).encode(frame)
-    return x, tuple(str(remark) for remark in remarks)
-
-
 def _yes_or_no(favourable: Any) -> str:
-    words = {True: "yes", False: "no"}
-    word = words.get(favourable, favourable) if isinstance(favourable, bool) else favourable
+    word = ("no", "yes")[favourable] if isinstance(favourable, bool) else favourable
     if word not in ("yes", "no"):
         raise ConfigError(
             f"favourable must be yes or no, got {favourable!r}; "
