@@ -9,7 +9,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import left_out_words
 from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.files import read_json, tidy
-from fairsaoml.runs.folder import is_finished
+from fairsaoml.runs.folder import finished_summary
 from fairsaoml.runs.journal import read_rounds, require_intact
 
 # Means over rounds and their spread over seeds, means of windows, figures of pooled counts.
@@ -172,22 +172,21 @@ def day(time: str) -> str:
 
 def read_run(folder: Path) -> Run:
     """Return the run in a folder; one that is not finished is summarised as far as it got."""
-    spec = _object(folder / "spec.json")
+    spec = _spec(folder / "spec.json")
     require_intact(folder / "rounds.jsonl", folder / "checkpoint" / "manifest.json")
     lines = _lines(folder / "rounds.jsonl")
     seeds = sorted({line["seed"] for line in lines})
-    finished = is_finished(folder)
-    if finished:
-        summary = _object(folder / "summary.json")
-        if not {"overall", "domains"} <= summary.keys():
-            raise RunError(
-                f"expected overall and domains in {folder / 'summary.json'}, got "
-                f"{', '.join(summary) or 'nothing'}; remove the file or run again"
-            )
-    else:
+    summary = tidy(finished_summary(folder))
+    finished = bool(summary)
+    if not finished:
         from fairsaoml.evaluate.summary import summarise  # late: it loads the numerics
 
         summary = summarise(lines, learner="", stream="", seeds=seeds)
+    elif "domains" not in summary:
+        raise RunError(
+            f"expected domains in {folder / 'summary.json'}, got {', '.join(summary)}; remove the "
+            "file or run again"
+        )
     domains: list[Domain] = []
     for entry in summary["domains"]:
         first, last = entry["rounds"]
@@ -255,7 +254,7 @@ def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block
     return blocks
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _spec(path: Path) -> dict[str, Any]:
     try:
         value = read_json(path)
     except OSError as error:
