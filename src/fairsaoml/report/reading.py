@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import left_out_words
+from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.files import read_json, tidy
 from fairsaoml.runs.folder import finished_summary
@@ -179,8 +180,6 @@ def read_run(folder: Path) -> Run:
     summary = tidy(finished_summary(folder))
     finished = bool(summary)
     if not finished:
-        from fairsaoml.evaluate.summary import summarise  # late: it loads the numerics
-
         summary = summarise(lines, learner="", stream="", seeds=seeds)
     elif "domains" not in summary:
         raise RunError(
