@@ -170,7 +170,9 @@ class Chart:
             alone: the style sheet of a picture that stands by itself.
         """
         named = name_ends and self.name_ends
-        inner = width - LEFT - (self._room() if named else RIGHT)
+        names = [curve.name for panel in self.panels for curve in panel.curves]
+        longest = max(map(len, names), default=0) * svg.BOLD * svg.LETTER + 12
+        inner = width - LEFT - (min(longest, LABELS) if named else RIGHT)
         frames: list[svg.Frame] = []
         top = DOMAINS
         for panel in self.panels:
@@ -197,10 +199,6 @@ class Chart:
     def rounds_a_point(self) -> int:
         """How many rounds are drawn as one point."""
         return -(-sum(map(len, self.bins)) // len(self.bins))
-
-    def _room(self) -> float:
-        names = [curve.name for panel in self.panels for curve in panel.curves]
-        return min(max(map(len, names), default=0) * svg.BOLD * svg.LETTER + 12, LABELS)
 
     def values(self) -> dict[str, Any]:
         """Return what the pointer shows: for each panel its curves, by position on the axis."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 
+from fairsaoml.evaluate import metrics
 from fairsaoml.evaluate.metrics import RATES, Counts
 from fairsaoml.evaluate.rule import RULE
 from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
@@ -27,6 +28,7 @@ TELLING = 10  # positive decisions on each group's rows make a ratio worth drawi
 MOSTLY = 0.8  # of the points should be that
 FEWEST = 4  # points that still are a curve
 BESTS = {"accuracy": "best", "fair_accuracy": "best fair"}  # possible accuracies, and their class
+RATIOS = {"dp": "dp_ratio", "eop": "eo_ratio_tpr", "eo": "eo_ratio"}  # the figure of a notion
 STATE = {  # of the learner, for each constraint
     "dual": ("Dual λ", "the price of each constraint"),
     "violation": ("Violation g", "above 0 the constraint is broken"),
@@ -200,15 +202,8 @@ def _judged(run: Run, attribute: str, notion: str) -> list[str]:
 
 
 def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> float | None:
-    """The lowest rate over the highest, of the rate for which that is least."""
-    lowest = []
-    for rate in NOTIONS[notion].rates:
-        shares = [RATES[rate].share(counts.get(group, Counts())) for group in groups]
-        rates = [share.rate for share in shares if share.whole]
-        if len(rates) < max(len(groups), 2) or not max(rates):
-            return None
-        lowest.append(min(rates) / max(rates))
-    return min(lowest)
+    compared = {"": {group: counts.get(group, Counts()) for group in groups}}
+    return metrics.figures(compared)["attributes"][""][RATIOS[notion]]
 
 
 def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:

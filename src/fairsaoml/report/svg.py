@@ -109,14 +109,12 @@ def spread_out(places: Sequence[float], apart: float, low: float, high: float) -
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
-    floor = low
     for i in order:
-        moved[i] = max(moved[i], floor)
-        floor = moved[i] + apart
-    ceiling = high
+        moved[i] = max(moved[i], low)
+        low = moved[i] + apart
     for i in reversed(order):
-        moved[i] = min(moved[i], ceiling)
-        ceiling = moved[i] - apart
+        moved[i] = min(moved[i], high)
+        high = moved[i] - apart
     return moved
 
 
