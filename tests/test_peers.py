@@ -26,7 +26,7 @@ SHORT = {"tasks": 1, "rows": 60}  # three domains of one round: reductions take 
 ROUNDS = 3
 SHORTEST = {**SHORT, "domains": 2}  # one fit, and a round that is decided by it
 LONGER = {**SHORT, "tasks": 2}
-FAIRLEARN = [name for name, listing in CATALOG.items() if listing.module == "fairlearn"]
+FAIRLEARN = [name for name, listing in CATALOG.items() if listing.package == "fairlearn"]
 REFITTED = [name for name in CATALOG if "window" in catalog_module.defaults(name)]
 
 every_peer = pytest.mark.parametrize("peer", CATALOG)

@@ -166,8 +166,7 @@ def _telling(run: Run, size: int) -> bool:
     for attribute, notion in product(run.verdict["attributes"], run.asked.judged):
         each = list(product(_judged(run, attribute, notion), NOTIONS[notion].rates))
         enough = 0
-        for window in windows:
-            counts = mean_counts(window, attribute)
+        for counts in (mean_counts(window, attribute) for window in windows):
             shares = [RATES[rate].share(counts.get(group, Counts())) for group, rate in each]
             enough += all(share.part >= TELLING for share in shares)
         if enough < MOSTLY * len(windows):
@@ -299,13 +298,13 @@ def _weights(run: Run, lengths: Sequence[int], bins: Bins) -> Panel:
 def _waking(run: Run, lengths: Sequence[int]) -> Panel:
     levels = len(lengths)
     rows = [levels - level - 0.5 for level in range(levels)]
-    bars = []
+    bars: list[Bars] = []
     for level, row in enumerate(rows):
         wakes = {line["round"] for line in run.lines if level in (line.get("awake") or [])}
         if wakes:
             ends = [*sorted(wakes), run.rounds[-1] + 1]
-            bars.append(Bars(f"interval {shade(level, levels)}", row, list(pairwise(ends))))
-            bars.append(Bars("wake", row, [(round, round + 1) for round in ends[:-1]]))
+            bars.append((f"interval {shade(level, levels)}", row, list(pairwise(ends))))
+            bars.append(("wake", row, [(round, round + 1) for round in ends[:-1]]))
     return Panel(
         title="Awake levels",
         note="a mark where an interval begins",

@@ -106,17 +106,11 @@ def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> dict[str
     return {"height": height, "frames": frames, "labels": labels, "rows": placed}
 
 
-class GroupChances(NamedTuple):
-    """A group's rows by tenths of their probability: rows, positive labels, sum of probability."""
-
-    tenths: NDArray[np.float64]
-    threshold: float | None  # the mean probability that a row needed; None: not known
-
-
-def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
+def group_chances(run: Run, attribute: str) -> dict[str, tuple[NDArray[np.float64], float | None]]:
     """Return what the journal says of the probabilities of each group with rows.
 
-    Empty for an older journal.
+    By tenths of the probability: rows, positive labels, sum of probability; and the mean
+    probability that a row needed, if that is known. Empty for an older journal.
     """
     tenths: dict[str, Any] = {}
     thresholds: dict[str, Any] = {}  # times rows, and rows
@@ -128,10 +122,9 @@ def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
                 rows = counts[:, 0].sum()
                 needed = np.array([rows * own["threshold"], rows])
                 thresholds[group] = thresholds.get(group, 0) + needed
+    needed_of = {group: total / rows for group, (total, rows) in thresholds.items()}
     return {
-        group: GroupChances(
-            counts, np.divide(*thresholds[group]).item() if group in thresholds else None
-        )
+        group: (counts, needed_of.get(group))
         for group, counts in declared(tenths).items()
         if counts[:, 0].any()
     }

@@ -50,16 +50,11 @@ class Listing(NamedTuple):
     """How an alternative is made, and what a reader of its row must know."""
 
     factory: Callable[[Schema, int, SimpleNamespace], Alternative]
-    module: str  # the library's; also the extra of fairsaoml that installs it
+    package: str  # the library's; also the extra of fairsaoml that installs it
     words: str
     settings: Mapping[str, Any]  # with its library's defaults
     constraints: str = "none"  # what is kept fair, in our words
     random: bool = False  # whether seeds differ though the rows do not
-
-    @property
-    def package(self) -> str:
-        """The library's name where packages are installed."""
-        return "scikit-learn" if self.module == "sklearn" else self.module
 
 
 CATALOG: dict[str, Listing] = {}
@@ -117,13 +112,13 @@ def constant(label: int) -> Decide:
     return lambda x, group: np.full(len(x), label)
 
 
-@_listed("logistic-refit", "sklearn", "scikit-learn LogisticRegression", {**PAST, "C": 1.0})
+@_listed("logistic-refit", "scikit-learn", "scikit-learn LogisticRegression", {**PAST, "C": 1.0})
 def logistic_refit(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
     return _refitted(LogisticRegression(C=settings.C), settings)
 
 
-@_listed("boosted-refit", "sklearn", "scikit-learn HistGradientBoostingClassifier", PAST)
+@_listed("boosted-refit", "scikit-learn", "scikit-learn HistGradientBoostingClassifier", PAST)
 def boosted_refit(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`HistGradientBoostingClassifier` fitted on all the past."""
     return _refitted(HistGradientBoostingClassifier(random_state=seed), settings)
@@ -141,7 +136,7 @@ def _refitted(model: Any, settings: SimpleNamespace) -> Alternative:
 
 @_listed(
     "sgd",
-    "sklearn",
+    "scikit-learn",
     "scikit-learn SGDClassifier of logistic loss, one pass over each task",
     {"alpha": 1e-4, "average": False, "learning_rate": "optimal", "eta0": 0.01},
     random=True,
@@ -330,7 +325,7 @@ def listing(name: str) -> Listing:
     except PackageNotFoundError:
         raise ConfigError(
             f"expected {listing.package} to be installed for {name!r}; "
-            f"pip install 'fairsaoml[{listing.module}]', or leave it out with --alternatives"
+            f"pip install 'fairsaoml[{listing.package}]', or leave it out with --alternatives"
         ) from None
     return listing
 
