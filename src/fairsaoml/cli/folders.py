@@ -33,7 +33,7 @@ def learn(
         raise ConfigError("expected a file of new rows, or --undo; give one of them")
 
     from fairsaoml.cli.run import finish
-    from fairsaoml.report.words import count
+    from fairsaoml.evaluate.flags import count
     from fairsaoml.runs import learn as runs
     from fairsaoml.runs.events import as_events
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 
 from fairsaoml.evaluate import metrics
+from fairsaoml.evaluate.flags import count
 from fairsaoml.evaluate.metrics import RATES, Counts
 from fairsaoml.evaluate.rule import RULE
 from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
@@ -13,7 +14,7 @@ from fairsaoml.report import chart
 from fairsaoml.report.chart import Bars, Chart, Curve, Layer, Level, Panel, Series, series
 from fairsaoml.report.reading import Line, Run, attributes_of, best_of
 from fairsaoml.report.svg import extent, tick_words
-from fairsaoml.report.words import count, notion_title, sentence
+from fairsaoml.report.words import notion_title, sentence
 
 STYLES = 12  # so many runs have a colour and a dash of their own in chart.css
 PARTS = 8  # and so many constraints
