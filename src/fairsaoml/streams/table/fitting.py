@@ -51,8 +51,7 @@ def fit_first_task(
     notes = (*notes, *encoder.notes())
     if not encoder.columns:
         raise DataError(
-            f"expected inputs besides label and groups, got none ({'; '.join(notes)}); "
-            "name the columns to use"
+            f"expected inputs besides label and groups, got none ({'; '.join(notes)}); name some"
         )
     encoder = replace(encoder, label=label, sensitive=sensitive)
     return encoder, (*notes, *_doubts(table, encoder, time_format))

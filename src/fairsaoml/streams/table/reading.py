@@ -118,8 +118,7 @@ def to_arrow(frame: Any) -> Any:
     table = _arrow_table(frame)
     if table is None:
         raise DataError(
-            f"expected a dataframe, got {type(frame).__name__}; "
-            "give pandas, polars or pyarrow tables"
+            f"expected a dataframe, got {type(frame).__name__}; give pandas, polars or pyarrow"
         )
     return table
 
@@ -224,8 +223,7 @@ def _of_file(path: Path) -> Source:
     else:
         endings = ", ".join((*TEXT_ENDINGS, ".parquet"))
         raise DataError(
-            f"expected a file ending in {endings}, got {path.name!r}; "
-            "rename it to what it is, or convert it"
+            f"expected a file ending in {endings}, got {path.name!r}; rename or convert it"
         )
     _require_distinct(columns, str(path))
     stem = path.name.split(".")[0] or path.name
@@ -248,6 +246,5 @@ def _require_distinct(names: Sequence[str], where: str) -> None:
     name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if times > 1:
         raise DataError(
-            f"expected every column name once in {where}, got {name!r} {times} times; "
-            "rename or remove one"
+            f"expected every column name once in {where}, got {name!r} {times} times; rename one"
         )
