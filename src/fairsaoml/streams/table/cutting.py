@@ -62,17 +62,14 @@ class Every:
         >>> Every.parse("1M").windows(np.array([0.0, 31 * 86400.0]), 0.0)
         array([0, 1])
         """
+        return (self._units(seconds) - self._units(np.array(origin))) // self.count
+
+    def _units(self, seconds: np.ndarray) -> np.ndarray:
         if self.unit in MONTHS_IN:
-            months, first = (
-                np.floor(time).astype("M8[s]").astype("M8[M]").astype(np.int64)
-                for time in (seconds, np.array(origin))
-            )
-            size = MONTHS_IN[self.unit]
-            return (months - first // size * size) // (size * self.count)
-        step = SECONDS_IN[self.unit]
-        anchor = FIRST_MONDAY if self.unit == "W" else 0.0
-        start = np.floor((origin - anchor) / step) * step + anchor
-        return np.floor((seconds - start) / (step * self.count)).astype(np.int64)
+            months = np.floor(seconds).astype("M8[s]").astype("M8[M]").astype(np.int64)
+            return months // MONTHS_IN[self.unit]
+        first = FIRST_MONDAY if self.unit == "W" else 0.0
+        return np.floor((seconds - first) / SECONDS_IN[self.unit]).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +92,7 @@ class Cut:
                 f"tasks are cut in one way, got {' and '.join(chosen)}; use one of them"
             )
         for option, value in (("tasks", tasks), ("rows", rows)):
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and not (whole and 1 <= value <= MOST):
+            if value is not None and (type(value) is not int or not 1 <= value <= MOST):
                 raise ConfigError(
                     f"{option} must be at least 1 and at most {MOST}, got {value!r}; "
                     "use for example 100"

@@ -76,8 +76,7 @@ def open_source(source: Any) -> Source:
         return _of_batches(source, None, finite=False)
     table = _arrow_table(source)
     if table is not None:
-        batches, columns = partial(_slices, table), tuple(table.column_names)
-        return Source(name="table", columns=columns, batches=batches, finite=True)
+        return _of_batches([table], lambda: [table], finite=True)
     if callable(source):
         return _of_batches(source(), source, finite=False)
     raise DataError(
@@ -191,7 +190,7 @@ def _of_batches(begun: Any, again: Callable[[], Any] | None, *, finite: bool) ->
         tables = waiting.pop() if again is None or waiting else _tables(again())
         for number, table in enumerate(tables, start=1):
             need(wanted, table.column_names, f"batch {number}")
-            yield table.select(list(wanted))
+            yield from _slices(table, wanted)
 
     return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
 
