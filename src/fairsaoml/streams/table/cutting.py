@@ -136,23 +136,15 @@ class Cut:
 class Numbering:
     """Gives rows, batch after batch, the number of their task; `disorder` says where times go back.
 
-    Args:
-        cutting: How tasks are cut.
-        clock: How the time column is read, where there is one.
-        origin: The second from which windows of the calendar are counted; that of the first row by
-            default.
-        per_second: What one second is in the time column's numbers.
+    Windows of the calendar are counted from `origin`, a second, and `per_second` is what one second
+    is in the time column's numbers: both are told by the first row where nobody says.
     """
 
-    def __init__(
-        self,
-        cutting: Cut,
-        clock: Clock | None = None,
-        origin: float | None = None,
-        per_second: float | None = None,
-    ) -> None:
+    origin: float | None = None
+    per_second: float | None = None
+
+    def __init__(self, cutting: Cut, clock: Clock | None = None) -> None:
         self.cutting, self.clock = cutting, clock
-        self.origin, self.per_second = origin, per_second
         self.rows, self.last = 0, -np.inf  # so many have come, and the last one's time
         self.disorder: DataError | None = None
         self.broken: DataError | None = None
@@ -239,7 +231,8 @@ def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any
         clock = Clock(column=how["time"], format=how["format"])
         table = table.take(np.argsort(clock.seconds(table), kind="stable"))
     cutting = Cut(rows=how["rows"], every=every)
-    numbering = Numbering(cutting, clock, how.get("origin"), how.get("per_second"))
+    numbering = Numbering(cutting, clock)
+    numbering.origin, numbering.per_second = how.get("origin"), how.get("per_second")
     tasks = list(cut([table], numbering))
     rest = table.slice(table.num_rows) if numbering.full() else tasks.pop().table
     return tasks, rest

@@ -201,15 +201,14 @@ def _location(values: np.ndarray) -> tuple[float, float]:
 
 
 def _fit_categorical(name: str, distinct: raw.Factor) -> encoder.Categorical:
-    texts = distinct.values.to_pylist()
-    by_size = sorted(zip(-distinct.counts(), texts, strict=True))
-    levels = in_order_of_size([text for _, text in by_size[: encoder.MAX_CATEGORIES]])
-    if (distinct.codes < 0).any() and MISSING not in levels:
+    rows = dict(zip(distinct.values.to_pylist(), distinct.counts().tolist(), strict=True))
+    by_size = sorted(rows, key=lambda text: (-rows[text], text))
+    levels = in_order_of_size(by_size[: encoder.MAX_CATEGORIES])
+    absent = int((distinct.codes < 0).sum())
+    if absent and MISSING not in levels:
         levels.append(MISSING)
-    second = distinct.spread(
-        np.array([text == levels[-1] for text in texts]), levels[-1] == MISSING
-    )
-    share = float(second.mean()) if len(levels) == 2 else 0.0
+    rows[MISSING] = rows.get(MISSING, 0) + absent
+    share = rows[levels[-1]] / len(distinct.codes) if len(levels) == 2 else 0.0
     return encoder.Categorical(name=name, levels=tuple(levels), share=share, fold=True)
 
 

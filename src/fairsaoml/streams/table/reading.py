@@ -9,7 +9,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -45,10 +44,6 @@ class Source:
     def is_text(self) -> bool:
         """Whether every column comes as text, whatever it holds."""
         return self.path is not None and self.path.name.lower().endswith(TEXT_ENDINGS)
-
-    def holding(self, table: Any) -> "Source":
-        """This source with its rows held in memory."""
-        return replace(self, batches=partial(_slices, table))
 
     def first(self, rows: int) -> "Source":
         """This source cut to its first `rows` rows."""
@@ -165,11 +160,6 @@ def _arrow_table(frame: Any) -> Any:
     return plain(pa.table(columns, names=names))
 
 
-def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
-    table = table.select(list(columns))
-    return (table.slice(low, BATCH_ROWS) for low in range(0, max(1, table.num_rows), BATCH_ROWS))
-
-
 # Iterators
 
 
@@ -190,7 +180,9 @@ def _of_batches(begun: Any, again: Callable[[], Any] | None, *, finite: bool) ->
         tables = waiting.pop() if again is None or waiting else _tables(again())
         for number, table in enumerate(tables, start=1):
             need(wanted, table.column_names, f"batch {number}")
-            yield from _slices(table, wanted)
+            table = table.select(list(wanted))
+            for low in range(0, max(1, table.num_rows), BATCH_ROWS):
+                yield table.slice(low, BATCH_ROWS)
 
     return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
 

@@ -10,7 +10,7 @@ depend on how rows come in batches, so a longer table's first rows have the dige
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from fairsaoml.core.errors import DataError
 from fairsaoml.streams.table.columns import UNTYPED, array, factor, require_flat, texts
 from fairsaoml.streams.table.cutting import TASK_ROWS, Cut, Numbering
 from fairsaoml.streams.table.dates import Clock, Unreadable
-from fairsaoml.streams.table.reading import Source, join
+from fairsaoml.streams.table.reading import Source, join, open_source
 from fairsaoml.streams.table.roles import Roles
 
 SORTABLE_BYTES = 2 << 30  # a larger file is not loaded to be sorted
@@ -159,7 +159,8 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
                 raise reading.disorder
             table = _in_order(source, roles, clock)
-            source, end = source.holding(table), table.slice(max(0, seen.rows - TASK_ROWS))
+            source = replace(source, batches=open_source(table).batches)
+            end = table.slice(max(0, seen.rows - TASK_ROWS))
             notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
             reading = Numbering(cutting, clock)
             reading.look(table)
