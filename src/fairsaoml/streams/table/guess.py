@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from fairsaoml.streams.table.columns import factor, is_flat
 from fairsaoml.streams.table.groups import MAX_LEVELS
-from fairsaoml.streams.table.reading import Source
+from fairsaoml.streams.table.reading import Source, read_table
 
 FIRST_ROWS = 10_000
 PROTECTED = re.compile(  # words in the name of a column that the law may protect
@@ -34,10 +34,7 @@ def guessed_options(source: Source, wanted: Collection[str]) -> list[str]:
     >>> guessed_options(open_source(table), ["label", "sensitive"])
     ['--label', 'hired', '--sensitive', 'sex,age']
     """
-    head = next(source.batches(source.columns), None)
-    if head is None:
-        return []
-    head = head.slice(0, FIRST_ROWS)
+    head = read_table(source.first(FIRST_ROWS))
     flat = [name for name in head.column_names if is_flat(head.schema.field(name).type)]
     values = {name: len(factor(head[name]).folded().values) for name in flat}
     options = []
