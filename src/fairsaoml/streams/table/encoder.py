@@ -280,7 +280,7 @@ def _protected(saved: Mapping[str, Any]) -> Protected:
     return Crossed(parts=parts, levels=tuple(saved["levels"]))
 
 
-def logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
+def logarithm(values: np.ndarray, unit: float | np.ndarray | None) -> np.ndarray:
     return values if unit is None else np.sign(values) * np.log1p(np.abs(values) / unit)
 
 

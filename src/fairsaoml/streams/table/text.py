@@ -30,8 +30,7 @@ SIGNATURES = (
     (b"par1", "a Parquet file", "rename it to end in .parquet"),
     (b"\x1f\x8b", "a gzip file", "rename it to end in .csv.gz"),
     (b"pk\x03\x04", "a zip file or spreadsheet", "unpack it, or export the sheet as CSV"),
-    (b"<!doctype", "an HTML page", "download the data itself"),
-    (b"<html", "an HTML page", "download the data itself"),
+    ((b"<!doctype", b"<html"), "an HTML page", "download the data itself"),
     (b"{", "JSON", "convert it to CSV or Parquet"),
 )
 UNREADABLE = (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error)
