@@ -266,7 +266,7 @@ def class_names() -> list[str]:
 
 
 def class_of(adapter: type[Adapted], module: str, name: str) -> type[Adapted]:
-    """Return the class of that name for a registered learner, made once.
+    """Return the class of that name for a registered learner, made once and put into its module.
 
     Without an `Entry.estimator`, the learner `my-learner` has the class `MyLearnerClassifier`.
     Raises AttributeError where no learner has a class of that name.
