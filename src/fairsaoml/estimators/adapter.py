@@ -309,8 +309,7 @@ def _constructor(
     name: str, parameters: Mapping[str, Field], hints: Mapping[str, Any]
 ) -> Callable[..., None]:
     def __init__(self: Any, **given: Any) -> None:
-        unknown = next((key for key in given if key not in parameters), None)
-        if unknown is not None:
+        for unknown in given.keys() - parameters.keys():
             raise TypeError(
                 f"{name}.__init__() got an unexpected keyword argument {unknown!r}; "
                 f"{closest(unknown, parameters)}"
