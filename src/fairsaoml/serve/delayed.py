@@ -294,9 +294,8 @@ class DelayedLabels:
             if known is not None and not removed["round"] <= known <= self.tally.rounds:
                 raise RunError(
                     f"expected a model that has learned {removed['round']} to {self.tally.rounds} "
-                    f"rounds of the journal since it began, got one that has learned {known}; give "
-                    "the model that the journal was begun with, or one saved since its rows were "
-                    "removed"
+                    f"rounds of the journal, got one that has learned {known}; give the model that "
+                    "the journal was begun with, or one saved since its rows were removed"
                 )
             self._learned, self._done = known, removed["task"]
             labels = self._tasks.query("SELECT DISTINCT label FROM rows WHERE label IS NOT NULL")

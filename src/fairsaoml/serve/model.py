@@ -20,7 +20,7 @@ from fairsaoml.evaluate.seeds import seed_of
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.saved import load_run
-from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
+from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time, require_finite
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
 from fairsaoml.streams.table.columns import numbers, typed
 from fairsaoml.streams.table.encoder import Encoder
@@ -164,12 +164,7 @@ class RunModel(LearnerAttributes):
             need(names, table.column_names, where)
             x = np.stack([_plain_numbers(table, name, where) for name in names], axis=1)
             self.notes_ = ()
-        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        if broken.size:
-            raise DataError(
-                f"expected finite numbers, got NaN or infinity in {broken.size} rows of {where}, "
-                f"the first is row {broken[0]}; fill them in or leave the rows out"
-            )
+        require_finite(x, f" of {where}")
         return np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
 
     @one_at_a_time

@@ -131,17 +131,14 @@ class OnlineLearner(Saveable):
     @property
     def dual(self) -> np.ndarray:
         """The price on each constraint's violation after the last round."""
-        return np.asarray(self._last_info.dual)
+        assert self.info is not None  # there has been a round
+        return np.asarray(self.info.dual)
 
     @property
     def weights(self) -> np.ndarray:
         """Weights of the experts that were present in the last round."""
-        return np.asarray(self._last_info.weights)[np.asarray(self._last_info.present)]
-
-    @property
-    def _last_info(self) -> RoundInfo:
-        assert self.info is not None  # there has been a round
-        return self.info
+        assert self.info is not None
+        return np.asarray(self.info.weights)[np.asarray(self.info.present)]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -298,13 +295,7 @@ class OnlineLearner(Saveable):
                 f"expected rows of the {width} features of the schema, got shape {x.shape}; give a "
                 "table, (row, feature)"
             )
-        # A NaN is the smallest and the largest of all.
-        if x.size and not (x.min() > -np.inf and x.max() < np.inf):
-            broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-            raise DataError(
-                f"expected finite numbers, got NaN or infinity in {len(broken)} rows, the first is "
-                f"row {broken[0]}; fill them in or leave the rows out"
-            )
+        require_finite(x)
         if group is None:  # nobody knows
             return x, np.broadcast_to(unknown, (len(x), len(unknown)))
         group = np.asarray(group)
@@ -377,6 +368,17 @@ class OnlineLearner(Saveable):
         none = np.zeros(0, np.float32)
         step = self._programs.step if plain else self._programs.step.shapes
         return step(np.uint32(0), np.int32(1), state, Batch(x, none, group, none))
+
+
+def require_finite(x: np.ndarray, where: str = "") -> None:
+    """Raise DataError where a row holds NaN or infinity."""
+    # A NaN is the smallest and the largest of all.
+    if x.size and not (x.min() > -np.inf and x.max() < np.inf):
+        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        raise DataError(
+            f"expected finite numbers, got NaN or infinity in {len(broken)} rows{where}, the first "
+            f"is row {broken[0]}; fill them in or leave the rows out"
+        )
 
 
 class LearnerAttributes:
