@@ -315,7 +315,7 @@ class DelayedLabels:
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._done < self.tally.tasks:
-            task = self._learnable(self._closed(self._done + 1))
+            task = self._closed(self._done + 1)
             if self._on_close and task.number > self._scored:
                 self._on_close(task)
             self._scored = task.number
@@ -336,26 +336,6 @@ class DelayedLabels:
                 with self._tasks.writing():
                     self._tasks.execute("DELETE FROM rows WHERE taken_by = ?", [task.number])
                     self._tasks.execute("DELETE FROM tasks WHERE number = ?", [task.number])
-
-    def _learnable(self, task: ClosedTask) -> ClosedTask:
-        """Return a task as the model can learn it; nothing is learned where no row is left."""
-        if task.round is None or task.round <= (self._learned or 0):
-            return task
-        if not task.ids:  # all labels were refused: it counts as one without labels
-            with self._tasks.writing():
-                numbers = [task.number]
-                self._tasks.execute("UPDATE tasks SET round = NULL WHERE number = ?", numbers)
-                self._tasks.execute("UPDATE tasks SET round = round - 1 WHERE number > ?", numbers)
-                self._tasks.counts["rounds"] -= 1
-            return task._replace(round=None)
-        try:
-            self._check_groups(task.X, task.sensitive_features)
-        except DataError as problem:
-            raise RunError(
-                f"{problem}. All rows of {self._tasks.path} are so: begin another journal, or give "
-                "the model that it was begun with"
-            ) from None
-        return task
 
     def _check_groups(self, X: Any, sensitive_features: Any) -> None:
         """Raise DataError for groups that the model says it cannot learn from."""
@@ -387,6 +367,12 @@ class DelayedLabels:
         chances = [chance for _, chance in answers]
         query = "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?"
         [(round, late, unlabelled, why)] = self._tasks.query(query, [number])
+        if not rows and (round or 0) > (self._learned or 0):  # all labels were refused
+            round = None  # as of a task without labels
+            with self._tasks.writing():
+                self._tasks.execute("UPDATE tasks SET round = NULL WHERE number = ?", [number])
+                self._tasks.execute("UPDATE tasks SET round = round - 1 WHERE number > ?", [number])
+                self._tasks.counts["rounds"] -= 1
         layout, sensitive = self._layouts()
         return ClosedTask(
             number=number,
