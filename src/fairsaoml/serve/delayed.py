@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
-from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
+from fairsaoml.serve.rows import from_rows, to_rows
 from fairsaoml.serve.store import some, to_text
 from fairsaoml.serve.tasks import TAKEN_ROWS, NewLabel, NewRow, Tally, TaskRules, Tasks, columns_of
 
@@ -159,7 +159,7 @@ class DelayedLabels:
         group_layout, groups = None, [None] * len(x)
         if sensitive_features is not None:
             group_layout, groups = to_rows(sensitive_features)
-        layouts, first_layouts = [layout, group_layout], self._layouts()
+        layouts, first_layouts = [layout, group_layout], self._tasks.fact("layouts")
         if first_layouts and layouts != first_layouts:
             raise DataError(
                 f"expected rows and sensitive features as in the first call, {first_layouts}, "
@@ -173,7 +173,8 @@ class DelayedLabels:
                 f"got {len(x)} rows, {len(names)} ids and sensitive features for "
                 f"{'none' if group_layout is None else len(groups)}; pass one of each per row"
             )
-        self._check_groups(X, sensitive_features)
+        if hasattr(self._learner, "check_groups"):
+            self._learner.check_groups(X, sensitive_features)
         texts = [to_text(name) for name in names]
         open_rows = {id for id, (state,) in self._tasks.by_id("state", texts).items() if state < 2}
         known = [name for name, text in zip(names, texts, strict=True) if text in open_rows]
@@ -308,10 +309,6 @@ class DelayedLabels:
                 )
         self.tick()
 
-    def _layouts(self) -> list[Layout | None]:
-        """The layouts of features and sensitive features, if any, once there have been rows."""
-        return self._tasks.fact("layouts") or []
-
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._done < self.tally.tasks:
@@ -336,11 +333,6 @@ class DelayedLabels:
                 with self._tasks.writing():
                     self._tasks.execute("DELETE FROM rows WHERE taken_by = ?", [task.number])
                     self._tasks.execute("DELETE FROM tasks WHERE number = ?", [task.number])
-
-    def _check_groups(self, X: Any, sensitive_features: Any) -> None:
-        """Raise DataError for groups that the model says it cannot learn from."""
-        if hasattr(self._learner, "check_groups"):
-            self._learner.check_groups(X, sensitive_features)
 
     def _takes(self, label: Any) -> bool:
         """Whether the model can learn from a label; yes where it does not tell its labels."""
@@ -373,12 +365,12 @@ class DelayedLabels:
                 self._tasks.execute("UPDATE tasks SET round = NULL WHERE number = ?", [number])
                 self._tasks.execute("UPDATE tasks SET round = round - 1 WHERE number > ?", [number])
                 self._tasks.counts["rounds"] -= 1
-        layout, sensitive = self._layouts()
+        layout, sensitive = self._tasks.fact("layouts")
         return ClosedTask(
             number=number,
             round=round,
             ids=ids,
-            X=from_rows(layout or NUMBERS, contents),
+            X=from_rows(layout, contents),
             y=np.asarray(labels),
             sensitive_features=sensitive and from_rows(sensitive, groups),
             prediction=np.asarray([prediction for prediction, _ in answers]),
