@@ -354,22 +354,18 @@ def _sentence(
         if entry["ratio"] is None:
             said.append(f"{name} is undefined, for want of rows")
             continue
-        value = ratio_words(entry["ratio"], asked.ratio)
-        first, last = entry["rounds"]
-        near = entry["answer"] == "fair" and entry["ratio"] < asked.ratio
-        said.append(
-            f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})"
-            f" in rounds {first} to {last}"
-            + (", at what was asked within its error" if near else "")
-        )
+        reach = f"({entry['low']:.2f} to {entry['high']:.2f})"
+        rounds = "rounds {} to {}".format(*entry["rounds"])
+        words = f"{name} is {ratio_words(entry['ratio'], asked.ratio)} {reach} in {rounds}"
+        if entry["answer"] == "fair" and entry["ratio"] < asked.ratio:
+            words += ", at what was asked within its error"
         if averaged_out(entry, asked.ratio):
-            single = entry["by_round"]
-            said[-1] += (
-                f", but {single['ratio']:.2f} ({single['low']:.2f} to {single['high']:.2f}) round"
-                " by round: gaps come and go, and average out within ten rounds"
-            )
+            single = "{ratio:.2f} ({low:.2f} to {high:.2f})".format(**entry["by_round"])
+            words += f", but {single} round by round: gaps come and go, and average out within "
+            words += "ten rounds"
         for rate in entry["undefined"]:
-            said[-1] += f", its {rate.replace('_', ' ')} undefined for some group"
+            words += f", its {rate.replace('_', ' ')} undefined for some group"
+        said.append(words)
     by_rule = asked.ratio == RULE
     goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
     if asked.unmeasured:
