@@ -74,14 +74,14 @@ def jit_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.jit` of what runs once: compiled in half the time, and slower than a round may be."""
     import jax
 
-    def call(*arguments: Any) -> Any:
-        # JAX takes options for the outermost program alone.
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
-            return function(*arguments)
-        return compiled(*arguments)
-
     settings = _known(FUSION_EMITTERS, False) | _known(EFFORT, 1)
     compiled = jax.jit(function, compiler_options=settings)
+
+    def call(*arguments: Any) -> Any:
+        # JAX takes options for the outermost program alone.
+        inside = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
+        return (function if inside else compiled)(*arguments)
+
     return call
 
 
@@ -106,25 +106,19 @@ def remove_torn(folder: Path) -> list[str]:
     """
     from jax._src.compilation_cache import decompress_executable  # it alone knows how it is written
 
-    def is_whole(entry: Path) -> bool:
-        try:
-            decompress_executable(entry.read_bytes())
-        except Exception:  # each compressor has its own
-            return False
-        return True
-
     looked, looking = folder / LOOKED, folder / f"{LOOKED}.{os.getpid()}"
     looking.touch()  # before the look: what is written during it belongs to the next
     since = looked.stat().st_mtime_ns if looked.exists() else 0
-    torn = [
-        entry
-        for entry in folder.glob("*-cache")
-        if entry.stat().st_mtime_ns >= since and not is_whole(entry)
-    ]
-    for entry in torn:
-        entry.unlink(missing_ok=True)
+    torn = []
+    for entry in folder.glob("*-cache"):
+        if entry.stat().st_mtime_ns >= since:
+            try:
+                decompress_executable(entry.read_bytes())
+            except Exception:  # each compressor has its own
+                entry.unlink(missing_ok=True)
+                torn.append(entry.name)
     looking.replace(looked)
-    return [entry.name for entry in torn]
+    return torn
 
 
 @cache  # a process looks once
