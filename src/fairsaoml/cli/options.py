@@ -2,12 +2,13 @@
 
 import json
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -29,37 +30,19 @@ Address = Annotated[
 flag = partial(typer.Option, False)
 WORDS = {"none": None, "null": None, "true": True, "false": False}
 
-# Options that several commands have, by the parameter that a command receives them as.
-PANELS = {"table": "Your own table", "rule": "The decision"}
-OPTIONS: Mapping[str, Mapping[str, tuple[Any, str]]] = {
-    "table": {
-        "label": (str, "Column to predict."),
-        "positive": (str, "Which label is positive, where words like yes or denied do not tell."),
-        "favourable": (str, "Is a positive decision good for a person: yes or no? \\[yes]"),
-        "sensitive": (
-            list[str],
-            "Protected column; also race=black, 'age>40', age:18,30,50, 'sex*race'.",
-        ),
-        "known_groups": (list[str], "Groups that may come later: race=other."),
-        "time": (str, "Column that orders the rows."),
-        "time_format": (str, "How dates are written: day/month/year, or %d.%m.%Y."),
-        "tasks": (int, "Cut into this many tasks."),
-        "every": (str, "Cut by time: 10D, 1W, 6H."),
-        "rows": (int, "Cut every so many rows."),
-        "domain": (str, "Column that names domains."),
-        "drop": (str, "Columns to leave out: A,B."),
-        "columns": (str, "The only columns to use: A,B."),
-    },
-    "rule": {
-        "ratio": (float, "The fairness asked for: lowest group's rate over the highest. [0.9]"),
-        "decision": (
-            str,
-            "When a row is positive: accuracy (at 0.5), balanced (at the base rate), or a number.",
-        ),
-        "cost_false_positive": (float, "Decide by costs: of a wrong yes. [1]"),
-        "cost_false_negative": (float, "Decide by costs: of a wrong no. [1]"),
-    },
+
+class Panel(NamedTuple):
+    """Options that several commands have, shown together in their help."""
+
+    title: str
+    options: Mapping[str, tuple[str, str]]  # of each its type and what it means
+
+
+PANELS = {
+    name: Panel(**panel)
+    for name, panel in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
 }
+TYPES: Mapping[str, Any] = {"str": str, "int": int, "float": float, "list": list[str]}
 
 
 def takes(*panels: str) -> Callable[[Command], Command]:
@@ -68,19 +51,18 @@ def takes(*panels: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         own = signature(command)
         parameters = [one for name, one in own.parameters.items() if name not in panels]
-        for panel in panels:
-            for name, (kind, help) in OPTIONS[panel].items():
-                option = typer.Option(None, help=help, rich_help_panel=PANELS[panel])
-                keyword = Parameter.KEYWORD_ONLY
-                parameters.append(Parameter(name, keyword, default=option, annotation=kind | None))
+        for title, options in map(PANELS.__getitem__, panels):
+            for name, (kind, help) in options.items():
+                option = typer.Option(None, help=help, rich_help_panel=title)
+                kind, keyword = TYPES[kind] | None, Parameter.KEYWORD_ONLY
+                parameters.append(Parameter(name, keyword, default=option, annotation=kind))
 
         @wraps(command)
         def with_options(**values: Any) -> Any:
             for panel in panels:
-                given = {name: values.pop(name) for name in OPTIONS[panel]}
-                values[panel] = {
-                    name: value for name, value in given.items() if value not in (None, [])
-                }
+                given = {name: values.pop(name) for name in PANELS[panel].options}
+                used = {name: value for name, value in given.items() if value not in (None, [])}
+                values[panel] = used
             return command(**values)
 
         with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -125,8 +107,6 @@ def read_config(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: no such file, not TOML, or a file with sections.
     """
-    import tomllib
-
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:

@@ -288,8 +288,7 @@ def _finish_undoing(folder: Path, content: Content, record: Record) -> dict[str,
 
 def _read_record(folder: Path) -> Record:
     """The calls so far; RunError where they were changed since."""
-    if (folder / KEPT).is_symlink():
-        raise RunError(f"expected a folder at {folder / KEPT}, found a link; remove it")
+    files.refuse_link(folder / KEPT)
     if not (folder / RECORD).exists():
         return {"id": None, "calls": []}
     try:
