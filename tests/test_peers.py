@@ -12,8 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import tiny
 from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan, run_alternative
 from fairsaoml.compare.alternatives import catalog as catalog_module
-from fairsaoml.compare.alternatives.alternative import Refitted
-from fairsaoml.compare.alternatives.catalog import words
+from fairsaoml.compare.alternatives.catalog import Refitted, words
 from fairsaoml.compare.alternatives.runs import prequential
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute
@@ -27,7 +26,7 @@ SHORT = {"tasks": 1, "rows": 60}  # three domains of one round: reductions take 
 ROUNDS = 3
 SHORTEST = {**SHORT, "domains": 2}  # one fit, and a round that is decided by it
 LONGER = {**SHORT, "tasks": 2}
-FAIRLEARN = [name for name, listing in CATALOG.items() if listing.module == "fairlearn"]
+FAIRLEARN = [name for name, listing in CATALOG.items() if listing.package == "fairlearn"]
 REFITTED = [name for name in CATALOG if "window" in catalog_module.defaults(name)]
 
 every_peer = pytest.mark.parametrize("peer", CATALOG)

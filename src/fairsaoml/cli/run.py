@@ -107,7 +107,7 @@ def learn(
     if undo == (file is not None):
         raise ConfigError("expected a file of new rows, or --undo; give one of them")
 
-    from fairsaoml.report.words import count
+    from fairsaoml.evaluate.flags import count
     from fairsaoml.runs import learn as runs
     from fairsaoml.runs.events import as_events
 

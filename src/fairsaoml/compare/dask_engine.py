@@ -7,6 +7,7 @@ continues the run. Give workers one thread each (`dask worker --nthreads 1`).
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -109,13 +110,11 @@ def _check(future: Any, job: Job) -> None:
 
 def _await_stops(messages: "SimpleQueue[Event | int]", running: set[int]) -> None:
     """Wait until no worker writes any more, so that the same command can be given at once."""
-    try:
+    with suppress(Empty):
         while running:
             message = messages.get(timeout=STOP_SECONDS)
             if isinstance(message, Event) and message.kind == STOPPED:
                 running.discard(message.job)
-    except Empty:
-        pass
 
 
 def _run_on_worker(job: Job, number: int, topic: str, home: str) -> None:

@@ -66,7 +66,7 @@ def new_groups_words(verdict: Mapping[str, Any]) -> list[str]:
             continue
         named = [*came][:MOST_GROUPS]
         listed = [
-            f"{value!r} ({_number(came[value]['rows'], 'row')} since round {came[value]['since']})"
+            f"{value!r} ({count(came[value]['rows'], 'row')} since round {came[value]['since']})"
             for value in named
         ]
         more = f" and {len(came) - MOST_GROUPS} more" if len(came) > MOST_GROUPS else ""
@@ -80,9 +80,14 @@ def new_groups_words(verdict: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def _number(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "seed"), count(1200, "round")
+    ('1 seed', '1,200 rounds')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _were(number: int, what: str, which: str = "") -> str:
-    return _number(number, what) + which + (" was" if number == 1 else " were")
+    return count(number, what) + which + (" was" if number == 1 else " were")

@@ -26,6 +26,8 @@ SMALLEST_LABEL = 13.0  # a layer thinner than this is not labelled inside
 TICK_ROOM = 90.0  # between the rounds that are written on the axis, about; between dates, at least
 
 Level = tuple[float, str, float, float]  # a line at a value: its class, first and last position
+# Bars of a class, in a row of the axis of values: from the beginning of a round to another's.
+Bars = tuple[str, float, Sequence[tuple[int, int]]]
 
 
 class Series(NamedTuple):
@@ -67,14 +69,6 @@ class Layer(NamedTuple):
         if room[at] * frame.height <= SMALLEST_LABEL:
             return None
         return frame.x(self.places[at]), frame.y((below[at] + above[at]) / 2) + 4
-
-
-class Bars(NamedTuple):
-    """Stretches of rounds in one row, each from the beginning of a round to that of another."""
-
-    style: str
-    row: float  # its place on the axis of values
-    stretches: Sequence[tuple[int, int]]
 
 
 class Panel(NamedTuple):
@@ -170,7 +164,9 @@ class Chart:
             alone: the style sheet of a picture that stands by itself.
         """
         named = name_ends and self.name_ends
-        inner = width - LEFT - (self._room() if named else RIGHT)
+        names = [curve.name for panel in self.panels for curve in panel.curves]
+        longest = max(map(len, names), default=0) * svg.BOLD * svg.LETTER + 12
+        inner = width - LEFT - (min(longest, LABELS) if named else RIGHT)
         frames: list[svg.Frame] = []
         top = DOMAINS
         for panel in self.panels:
@@ -197,10 +193,6 @@ class Chart:
     def rounds_a_point(self) -> int:
         """How many rounds are drawn as one point."""
         return -(-sum(map(len, self.bins)) // len(self.bins))
-
-    def _room(self) -> float:
-        names = [curve.name for panel in self.panels for curve in panel.curves]
-        return min(max(map(len, names), default=0) * svg.BOLD * svg.LETTER + 12, LABELS)
 
     def values(self) -> dict[str, Any]:
         """Return what the pointer shows: for each panel its curves, by position on the axis."""

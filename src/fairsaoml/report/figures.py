@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 
+from fairsaoml.evaluate import metrics
+from fairsaoml.evaluate.flags import count
 from fairsaoml.evaluate.metrics import RATES, Counts
 from fairsaoml.evaluate.rule import RULE
 from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
@@ -12,7 +14,7 @@ from fairsaoml.report import chart
 from fairsaoml.report.chart import Bars, Chart, Curve, Layer, Level, Panel, Series, series
 from fairsaoml.report.reading import Line, Run, attributes_of, best_of
 from fairsaoml.report.svg import extent, tick_words
-from fairsaoml.report.words import count, notion_title, sentence
+from fairsaoml.report.words import notion_title, sentence
 
 STYLES = 12  # so many runs have a colour and a dash of their own in chart.css
 PARTS = 8  # and so many constraints
@@ -27,6 +29,7 @@ TELLING = 10  # positive decisions on each group's rows make a ratio worth drawi
 MOSTLY = 0.8  # of the points should be that
 FEWEST = 4  # points that still are a curve
 BESTS = {"accuracy": "best", "fair_accuracy": "best fair"}  # possible accuracies, and their class
+RATIOS = {"dp": "dp_ratio", "eop": "eo_ratio_tpr", "eo": "eo_ratio"}  # the figure of a notion
 STATE = {  # of the learner, for each constraint
     "dual": ("Dual λ", "the price of each constraint"),
     "violation": ("Violation g", "above 0 the constraint is broken"),
@@ -164,8 +167,7 @@ def _telling(run: Run, size: int) -> bool:
     for attribute, notion in product(run.verdict["attributes"], run.asked.judged):
         each = list(product(_judged(run, attribute, notion), NOTIONS[notion].rates))
         enough = 0
-        for window in windows:
-            counts = mean_counts(window, attribute)
+        for counts in (mean_counts(window, attribute) for window in windows):
             shares = [RATES[rate].share(counts.get(group, Counts())) for group, rate in each]
             enough += all(share.part >= TELLING for share in shares)
         if enough < MOSTLY * len(windows):
@@ -200,15 +202,8 @@ def _judged(run: Run, attribute: str, notion: str) -> list[str]:
 
 
 def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> float | None:
-    """The lowest rate over the highest, of the rate for which that is least."""
-    lowest = []
-    for rate in NOTIONS[notion].rates:
-        shares = [RATES[rate].share(counts.get(group, Counts())) for group in groups]
-        rates = [share.rate for share in shares if share.whole]
-        if len(rates) < max(len(groups), 2) or not max(rates):
-            return None
-        lowest.append(min(rates) / max(rates))
-    return min(lowest)
+    compared = {"": {group: counts.get(group, Counts()) for group in groups}}
+    return metrics.figures(compared)["attributes"][""][RATIOS[notion]]
 
 
 def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:
@@ -304,13 +299,13 @@ def _weights(run: Run, lengths: Sequence[int], bins: Bins) -> Panel:
 def _waking(run: Run, lengths: Sequence[int]) -> Panel:
     levels = len(lengths)
     rows = [levels - level - 0.5 for level in range(levels)]
-    bars = []
+    bars: list[Bars] = []
     for level, row in enumerate(rows):
         wakes = {line["round"] for line in run.lines if level in (line.get("awake") or [])}
         if wakes:
             ends = [*sorted(wakes), run.rounds[-1] + 1]
-            bars.append(Bars(f"interval {shade(level, levels)}", row, list(pairwise(ends))))
-            bars.append(Bars("wake", row, [(round, round + 1) for round in ends[:-1]]))
+            bars.append((f"interval {shade(level, levels)}", row, list(pairwise(ends))))
+            bars.append(("wake", row, [(round, round + 1) for round in ends[:-1]]))
     return Panel(
         title="Awake levels",
         note="a mark where an interval begins",

@@ -75,23 +75,18 @@ def rate_titles(decided: str) -> tuple[str, str, str]:
     return (decided.capitalize(), "True positives", "False positives")
 
 
-class RateLayout(NamedTuple):
-    """Where the drawing of rates has its panels, one for each of RATES, and their rows."""
+def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> dict[str, Any]:
+    """Return where the drawing of rates has its panels, `columns` of them beside one another.
 
-    height: float
-    frames: Sequence[Frame]
-    labels: Sequence[tuple[float, str, str]]  # below a frame's top on the left, words and class
-    rows: Sequence[tuple[float, RateRow]]  # below a frame's top
-
-
-def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> RateLayout:
-    """Return the layout of a drawing with `columns` of the panels in a row."""
+    Its `height`, the `frames` of RATES, and how far below a frame's top there are `labels` (words
+    and their class) and `rows`.
+    """
     named = len({row.name for row in rows}) > 1
     longest = max(len(words) for row in rows for words in (row.name, row.stretch))
     names = min(NAMES, longest * LETTER * BOLD + 14, width * 0.4)
     inner = (width - names - GAP * (columns - 1) - 10) / columns
     labels: list[tuple[float, str, str]] = []
-    placed = []
+    placed: list[tuple[float, RateRow]] = []
     below, stretch = 0.0, None
     for row in rows:
         if named and row.stretch != stretch:
@@ -107,20 +102,15 @@ def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> RateLayo
         Frame(names + i % columns * (inner + GAP), i // columns * height + HEAD, inner, below)
         for i in range(len(RATES))
     ]
-    return RateLayout(frames[-1].bottom + HEAD + 8, frames, labels, placed)
+    height = frames[-1].bottom + HEAD + 8
+    return {"height": height, "frames": frames, "labels": labels, "rows": placed}
 
 
-class GroupChances(NamedTuple):
-    """A group's rows by tenths of their probability: rows, positive labels, sum of probability."""
-
-    tenths: NDArray[np.float64]
-    threshold: float | None  # the mean probability that a row needed; None: not known
-
-
-def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
+def group_chances(run: Run, attribute: str) -> dict[str, tuple[NDArray[np.float64], float | None]]:
     """Return what the journal says of the probabilities of each group with rows.
 
-    Empty for an older journal.
+    By tenths of the probability: rows, positive labels, sum of probability; and the mean
+    probability that a row needed, if that is known. Empty for an older journal.
     """
     tenths: dict[str, Any] = {}
     thresholds: dict[str, Any] = {}  # times rows, and rows
@@ -132,10 +122,9 @@ def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
                 rows = counts[:, 0].sum()
                 needed = np.array([rows * own["threshold"], rows])
                 thresholds[group] = thresholds.get(group, 0) + needed
+    needed_of = {group: total / rows for group, (total, rows) in thresholds.items()}
     return {
-        group: GroupChances(
-            counts, np.divide(*thresholds[group]).item() if group in thresholds else None
-        )
+        group: (counts, needed_of.get(group))
         for group, counts in declared(tenths).items()
         if counts[:, 0].any()
     }

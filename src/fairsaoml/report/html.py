@@ -189,7 +189,7 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 # The templates call by name what these modules have (of equal names the last one's), and this one.
-MODULES = (flags, metrics, rule, verdict, reading, changes, figures, words, groups)
+MODULES = (metrics, flags, rule, verdict, reading, changes, figures, words, groups)
 PAGE = {name: value for module in MODULES for name, value in vars(module).items()}
 for function in (aligned, interval_axis, judged_first, settings_of, troubles_of):
     PAGE[function.__name__] = function

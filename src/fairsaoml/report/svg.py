@@ -1,11 +1,9 @@
-"""Where things lie in a chart: frames, lines and bands, ticks, names."""
+"""Where things lie in a chart: frames, points, ticks, names."""
 
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
-
-from fairsaoml.report.markup import number
 
 Values = Sequence[float | None]
 EndName = tuple[str, str, float, float]  # a curve's name, its class, and where its line ends
@@ -40,28 +38,6 @@ class Frame(NamedTuple):
     def y(self, value: float) -> float:
         low, high = self.y_range
         return self.bottom - self.height * (value - low) / (high - low)
-
-    def path(self, points: Iterable[tuple[float, float]]) -> str:
-        """A line through points, as SVG writes it."""
-        return "M" + "L".join(f"{number(self.x(x))} {number(self.y(y))}" for x, y in points)
-
-    def line(self, xs: Sequence[float], ys: Values) -> str:
-        """A line that breaks where a value is missing."""
-        return "".join(self.path(points) for points in stretches(xs, ys) if len(points) > 1)
-
-    def dots(self, xs: Sequence[float], ys: Values) -> list[tuple[float, float]]:
-        """Where the single values between gaps lie, of which there is no line."""
-        alone = [points[0] for points in stretches(xs, ys) if len(points) == 1]
-        return [(self.x(x), self.y(y)) for x, y in alone]
-
-    def area(self, xs: Sequence[float], low: Values, high: Values) -> str:
-        """The area between two lines, with the same gaps; nothing for a single point."""
-        outlines = [
-            [*((x, top) for x, _, top in points), *((x, low) for x, low, _ in reversed(points))]
-            for points in stretches(xs, low, high)
-            if len(points) > 1
-        ]
-        return "".join(self.path(corners) + "Z" for corners in outlines)
 
 
 def stretches(xs: Sequence[float], *values: Values) -> list[list[tuple[Any, ...]]]:
@@ -109,14 +85,12 @@ def spread_out(places: Sequence[float], apart: float, low: float, high: float) -
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
-    floor = low
     for i in order:
-        moved[i] = max(moved[i], floor)
-        floor = moved[i] + apart
-    ceiling = high
+        moved[i] = max(moved[i], low)
+        low = moved[i] + apart
     for i in reversed(order):
-        moved[i] = min(moved[i], ceiling)
-        ceiling = moved[i] - apart
+        moved[i] = min(moved[i], high)
+        high = moved[i] - apart
     return moved
 
 

@@ -135,15 +135,6 @@ def plain(value: float | None, digits: int = 2) -> str:
     return "undefined" if value is None else f"{value:.{digits}f}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "seed"), count(1200, "round")
-    ('1 seed', '1,200 rounds')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def listed(words: Sequence[str]) -> str:
     """Return words with commas and an "and".
 
