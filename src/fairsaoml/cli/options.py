@@ -5,7 +5,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -46,29 +46,26 @@ TYPES: Mapping[str, Any] = {"str": str, "int": int, "float": float, "list": list
 
 
 def takes(*panels: str) -> Callable[[Command], Command]:
-    """Give a command the options of panels; it receives those that were used, by panel."""
+    """Give a command the options of panels, in place of its `**panels`."""
 
     def decorate(command: Command) -> Command:
         own = signature(command)
-        parameters = [one for name, one in own.parameters.items() if name not in panels]
+        parameters = [one for one in own.parameters.values() if one.kind != one.VAR_KEYWORD]
         for title, options in map(PANELS.__getitem__, panels):
             for name, (kind, help) in options.items():
                 option = typer.Option(None, help=help, rich_help_panel=title)
-                kind, keyword = TYPES[kind] | None, Parameter.KEYWORD_ONLY
-                parameters.append(Parameter(name, keyword, default=option, annotation=kind))
-
-        @wraps(command)
-        def with_options(**values: Any) -> Any:
-            for panel in panels:
-                given = {name: values.pop(name) for name in PANELS[panel].options}
-                used = {name: value for name, value in given.items() if value not in (None, [])}
-                values[panel] = used
-            return command(**values)
-
-        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return with_options  # type: ignore[return-value]
+                keyword, annotation = Parameter.KEYWORD_ONLY, TYPES[kind] | None
+                parameters.append(Parameter(name, keyword, default=option, annotation=annotation))
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorate
+
+
+def _used(panel: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a panel that were used."""
+    options = {name: given[name] for name in PANELS[panel].options}
+    return {name: value for name, value in options.items() if value not in (None, [])}
 
 
 def parse_value(text: str) -> Any:
@@ -122,27 +119,28 @@ def read_config(path: Path) -> dict[str, Any]:
     return content
 
 
-def table_settings(stream: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a table's stream, from the options that were used.
+def table_settings(stream: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a table's stream, from a command's options.
 
     Raises ConfigError if the stream is not a table, and DataError if its file is not there.
     """
     from fairsaoml.streams.catalog import is_table, require_file
 
+    table = _used("table", given)
     require_file(stream)  # before anything else is asked
     if table and not is_table(stream) and not Path(stream).is_file():
         option = next(iter(table)).replace("_", "-")
         raise ConfigError(f"--{option} is for a table of your own, not for {stream!r}")
-    lists = {name: table[name].split(",") for name in ("drop", "columns") if name in table}
-    return {**table, **lists}
+    lists = {name: table[name].split(",") for name in table.keys() & {"drop", "columns"}}
+    return table | lists
 
 
-def decision_settings(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a learner, from the options of its decision that were used.
+def decision_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a learner, from a command's options.
 
     Raises ConfigError if they contradict each other.
     """
-    settings = dict(rule)
+    settings = _used("rule", given)
     costs = [settings.pop(f"cost_false_{error}", None) for error in ("positive", "negative")]
     if "decision" in settings and costs != [None, None]:
         raise ConfigError("expected --decision or costs, got both; give one of them")

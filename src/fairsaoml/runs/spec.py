@@ -50,10 +50,9 @@ class RunSpec:
     seeds: Sequence[int] = (0, 1, 2, 3, 4)
 
     def __post_init__(self) -> None:
-        if isinstance(self.seeds, str) or not isinstance(self.seeds, Sequence) or not self.seeds:
-            raise ConfigError(
-                f"seeds must be a list of numbers, such as (0, 1); got {self.seeds!r}"
-            )
+        seeds = self.seeds
+        if isinstance(seeds, str) or not isinstance(seeds, Sequence) or not seeds:
+            raise ConfigError(f"seeds must be a list of numbers, such as (0, 1); got {seeds!r}")
 
     @property
     def name(self) -> str:
