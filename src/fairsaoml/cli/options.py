@@ -2,7 +2,6 @@
 
 import json
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -40,7 +39,7 @@ class Panel(NamedTuple):
 
 PANELS = {
     name: Panel(**panel)
-    for name, panel in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
+    for name, panel in json.loads(Path(__file__).with_suffix(".json").read_text()).items()
 }
 TYPES: Mapping[str, Any] = {"str": str, "int": int, "float": float, "list": list[str]}
 
@@ -104,6 +103,8 @@ def read_config(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: no such file, not TOML, or a file with sections.
     """
+    import tomllib
+
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:
@@ -180,8 +181,7 @@ def piped(file: str) -> Iterator[Path]:
 
     with TemporaryDirectory() as folder:
         content = sys.stdin.buffer.read()
-        name = "stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv"
-        path = Path(folder) / name
+        path = Path(folder) / ("stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv")
         path.write_bytes(content)
         yield path
 

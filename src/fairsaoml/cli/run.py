@@ -59,13 +59,13 @@ def run(
     from fairsaoml.runs.folder import free_folder
     from fairsaoml.runs.spec import RunSpec, split_settings
 
-    of_table = options.table_settings(stream, panels)
+    settings |= options.table_settings(stream, panels)
     name = settings.pop("learner", None) or DEFAULT
     of_stream, of_learner = split_settings(stream, name, settings, also=typed)
     spec = RunSpec(
         stream=stream,
         learner=name,
-        stream_settings=of_stream | of_table,
+        stream_settings=of_stream,
         learner_settings=of_learner,
         seeds=tuple(range(first, first + count)),
     )
@@ -118,9 +118,7 @@ def learn(
             f"again{also}",
             err=True,
         )
-        if summary:
-            finish(folder, summary, as_json=json_)
-        return
+        return finish(folder, summary, as_json=json_)
     assert file is not None
     with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
         done = runs.learn(folder, path, id=id, on_round=as_events(on_event))
@@ -130,8 +128,7 @@ def learn(
         f"now in {done.rounds} rounds; {done.waiting} wait for the next file{needed}",
         err=True,
     )
-    if done.summary:  # a model from Python has none before its first round
-        finish(folder, done.summary, as_json=json_)
+    finish(folder, done.summary, as_json=json_)
 
 
 @options.takes("rule", "table")
@@ -272,6 +269,8 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 def finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
     """Write a run's report, and print its summary."""
+    if not summary:
+        return  # a model from Python has none before its first round
     from fairsaoml.report import write_report
 
     report = write_report([folder], folder / "report.html")
