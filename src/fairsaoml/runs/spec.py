@@ -255,8 +255,8 @@ def split_settings(
             known = [*streams, *learners, *also]
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
         has_not = NOT_EVERY_LEARNER.get(key, f"has no setting {key!r}")
-        is_fair = registry.configure(learner).constraints != "none"  # its tolerance is of use
-        advice = ", or set its tolerance" if key == "ratio" and is_fair else ""
+        is_fair = key == "ratio" and registry.configure(learner).constraints != "none"
+        advice = ", or set its tolerance" * is_fair
         raise ConfigError(f"{learner} {has_not}; choose --learner {', '.join(able)}{advice}")
     of_stream = {key: value for key, value in settings.items() if key in streams}
     return of_stream, {key: settings[key] for key in settings if key not in of_stream}
