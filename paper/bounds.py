@@ -27,8 +27,8 @@ from fairsaoml.core.keys import run_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
-from fairsaoml.evaluate.regret.regret import largest_regret, proven_growth
-from fairsaoml.evaluate.regret.rounds import doubling, linear_rounds, window_sums, worst
+from fairsaoml.evaluate.regret.regret import doubling, largest_regret, proven_growth, worst
+from fairsaoml.evaluate.regret.rounds import linear_rounds, window_sums
 from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.learners import registry
 from fairsaoml.streams.stream import Stream

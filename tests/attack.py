@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from fairsaoml.cli.settings import parse_settings, parse_value, read_config
+from fairsaoml.cli.options import parse_settings, parse_value, read_config
 from fairsaoml.core.errors import FairSAOMLError
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.learners.registry import configure, registered

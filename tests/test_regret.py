@@ -25,8 +25,9 @@ from fairsaoml.evaluate.regret.regret import (
     largest_regret,
     proven_growth,
     regret,
+    worst,
 )
-from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds, window_sums, worst
+from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds, window_sums
 from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.report.regret import regret_picture
 from fairsaoml.runs.runner import run

@@ -812,7 +812,7 @@ def text(tmp_path, content, name="bad.csv"):
             gzip.compress(b"a,b\n" + bytes(range(48, 58)) * 999, mtime=0)[:-20],
             "whole gzip",
         ),
-        ("bad.parquet", b"a,b\n1,2\n", "expected Parquet"),
+        ("bad.parquet", b"a,b\n1,2\n", "expected a whole Parquet file"),
         ("bad.parquet", b"PAR1" + bytes(50) + b"PAR1", "expected a whole Parquet file"),
         ("bad.csv", b"", "got an empty file"),
         ("bad.csv", b"\n \n", "got blank lines"),

@@ -56,6 +56,12 @@ def test_a_new_process_does_not_trace_again_and_computes_the_same(counting):
     assert isinstance(second[1], Batch)
 
 
+def test_shapes_are_told_without_compiling(counting):
+    program = counting.new()
+    state, batch = program.shapes(STATE, batch_of(5))
+    assert (state.shape, batch.x.shape, program.programs) == ((3,), (5, 2), {})
+
+
 def test_other_settings_shapes_and_code_are_traced_anew(counting, monkeypatch):
     counting.run()
     counting.run(made_of="two")

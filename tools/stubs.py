@@ -123,19 +123,21 @@ def stub_of_class(cls: Any, constructor: str, base: str) -> str:
     """Return a class with its docstring, and its settings by inheritance.
 
     They come from a class of their own: a constructor that a type checker derives for a class with
-    bases of unknown types, as scikit-learn's are, takes anything. That of the class that most
-    people begin with is written out, to be read.
+    bases of unknown types, as scikit-learn's are, takes anything. What those of the class mean that
+    most people begin with is in its docstring.
     """
-    description = cls.__doc__.partition("\n\n    Parameters")[0].rstrip()
-    lines = [f"class {cls.__name__}({constructor}, {base}):"]
-    lines += quoted(inspect.cleandoc(description))
+    description, _, meanings = inspect.cleandoc(cls.__doc__).partition("\n\nParameters\n")
+    lines = quoted(description)
     if cls is fairsaoml.AdaptiveFairClassifier:
-        lines += ["", "    def __init__(self, *,"]
-        for key, parameter in inspect.signature(cls).parameters.items():
-            kind = written_type(parameter.annotation)
-            lines.append(f"        {key}: {kind} = {parameter.default!r},")
-        lines.append("    ) -> None: ...")
-    return "\n".join([*lines, ""])
+        lines[-1] = lines[-1].removesuffix('"""')
+        lines += ["", "    Parameters"]
+        for line in meanings.splitlines():
+            indent = "    " + line[: len(line) - len(line.lstrip())]
+            lines += textwrap.wrap(
+                line.strip(), 100, initial_indent=indent, subsequent_indent=indent
+            )
+        lines += ['    """']
+    return "\n".join([f"class {cls.__name__}({constructor}, {base}):", *lines, ""])
 
 
 def quoted(text: str) -> list[str]:

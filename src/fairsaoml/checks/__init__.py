@@ -15,20 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fairsaoml.checks.subject import (
-    PADDINGS,
-    ROUNDS,
-    ROWS,
-    SEEDS,
-    Subject,
-    batches,
-    copied,
-    described,
-    quick,
-    round_key,
-    subject_of,
-    tasks,
-)
+from fairsaoml.checks import small
+from fairsaoml.checks.small import Subject, batches, described, subject_of, tasks
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.types import State, Task
 from fairsaoml.evaluate.flags import WARNINGS
@@ -112,10 +100,10 @@ def check_same_key_same_result(subject: Subject) -> None:
     """The same program, key and rows give the same bytes, and nothing is changed in place."""
     rounds = batches(tasks())
     now: list[Any] = [rounds, subject.first]
-    before = [copied(one) for one in now]
+    before = [small.copied(one) for one in now]
     for seen in subject.run_rounds(subject.step, rounds):
         now.append(seen)
-        before.append(copied(seen))
+        before.append(small.copied(seen))
     what = "a step changes nothing in place, but rows or states before and after it"
     subject.require_equal(before, now, what, tolerance=0)
     look, other = (subject.look(subject.first, rounds[0]) for _ in range(2))
@@ -126,7 +114,7 @@ def check_same_key_same_result(subject: Subject) -> None:
 
 def check_one_compilation_per_padding(subject: Subject) -> None:
     """Many rounds, one program for each padded size."""
-    for padding in PADDINGS if subject.compiles else ():
+    for padding in small.PADDINGS if subject.compiles else ():
         course, times = subject.course(padding), subject.traces[padding]
         subject.require(
             times == 1, f"compiled {times} times for {len(course)} rounds of one padded size"
@@ -136,16 +124,16 @@ def check_one_compilation_per_padding(subject: Subject) -> None:
 def check_rows_are_scored_one_by_one(subject: Subject) -> None:
     """A row's score is its own: the same alone, beside others, and in however long a batch."""
     state, fresh = subject.course()[-1][0], _fresh(seed=2)
-    few = [Task(x=fresh.x[:rows], y=fresh.y[:rows], group=fresh.group[:rows]) for rows in (ROWS, 1)]
-    together, alone = (subject.look(state, batch) for batch in batches(few))
+    few = batches([_first(small.ROWS, fresh), _first(1, fresh)])
+    together, alone = (subject.look(state, batch) for batch in few)
     for name in ("scores", "margins"):
         subject.require_equal(
             together[name][0], alone[name][0], f"{name} of a row beside others and alone"
         )
     subject.require_equal(
-        together["margins"][:ROWS],
-        subject.margins(state, fresh.x)[:ROWS],
-        f"margins of rows in a batch of {PADDINGS[0]} and in one of {FRESH}",
+        together["margins"][: small.ROWS],
+        subject.margins(state, fresh.x)[: small.ROWS],
+        f"margins of rows in a batch of {small.PADDINGS[0]} and in one of {FRESH}",
     )
 
 
@@ -161,7 +149,7 @@ def check_a_turn_shows_what_was_known(subject: Subject) -> None:
             "scores": learner.scores(state, batch.x),
             "margins": learner.margins(state, batch.x, batch.group),
         }
-        half = (batch.weight * (np.arange(PADDINGS[0]) % 2)).astype(np.float32)
+        half = (batch.weight * (np.arange(small.PADDINGS[0]) % 2)).astype(np.float32)
         other = batch._replace(y=1 - batch.y, weight=half)
         for labels, rows in ("its labels", batch), ("other labels and weights", other):
             *stepped, shown = learner.turn(None, number, state, rows)
@@ -199,22 +187,22 @@ def check_scan_and_vmap_agree(subject: Subject) -> None:
     def one(states: State, turn: tuple) -> tuple[State, tuple]:
         round, batch = turn
         scores = jax.vmap(subject.learner.scores, in_axes=(0, None))(states, batch.x)
-        keys = jnp.stack([round_key(seed, round) for seed in SEEDS])
+        keys = jnp.stack([small.round_key(seed, round) for seed in small.SEEDS])
         states, info = subject.together(keys, round, states, batch)
         return states, (states, info, scores)
 
-    numbers = np.arange(1, ROUNDS + 1, dtype=np.int32)
+    numbers = np.arange(1, small.ROUNDS + 1, dtype=np.int32)
     turns = numbers, jax.tree.map(lambda *leaves: np.stack(leaves), *rounds)
-    states = jax.tree.map(lambda leaf: np.stack([leaf] * len(SEEDS)), subject.first)
-    scan = quick(lambda states, turns: jax.lax.scan(one, states, turns)[1])
+    states = jax.tree.map(lambda leaf: np.stack([leaf] * len(small.SEEDS)), subject.first)
+    scan = small.quick(lambda states, turns: jax.lax.scan(one, states, turns)[1])
     *scanned, scores = jax.device_get(scan(states, turns))
-    for seed in SEEDS:
+    for seed in small.SEEDS:
         course = [
             jax.tree.map(lambda leaf: leaf[round, seed], tuple(scanned))  # noqa: B023
-            for round in range(ROUNDS)
+            for round in range(small.ROUNDS)
         ]
         subject.require_same_course(course, "alone, and scanned and vmapped over seeds", seed)
-    for round in range(1, ROUNDS):
+    for round in range(1, small.ROUNDS):
         subject.require_equal(
             subject.look(subject.course()[round - 1][0], rounds[round])["scores"],
             scores[round, 0],
@@ -224,7 +212,7 @@ def check_scan_and_vmap_agree(subject: Subject) -> None:
 
 def check_paddings_agree(subject: Subject) -> None:
     """Rows of weight 0 change nothing."""
-    subject.require_same_course(subject.course(PADDINGS[1]), "paddings")
+    subject.require_same_course(subject.course(small.PADDINGS[1]), "paddings")
 
 
 def check_vmap_keeps_branches(subject: Subject) -> None:
@@ -250,8 +238,8 @@ def check_odd_rounds_stay_finite(subject: Subject) -> None:
     odd = {
         "one_class": one._replace(y=np.ones_like(one.y)),
         "one_group": one._replace(group=np.zeros_like(one.group)),
-        "empty": Task(x=one.x[:0], y=one.y[:0], group=one.group[:0]),
-        "": Task(x=one.x[:1], y=one.y[:1], group=one.group[:1]),
+        "empty": _first(0, one),
+        "": _first(1, one),
     }
     for first, later in zip(odd, [*odd][1:] + [*odd][:1], strict=True):
         rounds = batches([odd[first], usual[0], odd[later], usual[1]])
@@ -354,6 +342,10 @@ def _fresh(seed: int) -> Task:
     return tasks(rounds=1, rows=FRESH, seed=seed)[0]
 
 
+def _first(rows: int, task: Task) -> Task:
+    return Task(x=task.x[:rows], y=task.y[:rows], group=task.group[:rows])
+
+
 def _branches(program: Any) -> tuple[int, int]:
     """How many branches of a traced program compute something, and how many loops are batched.
 
@@ -382,13 +374,13 @@ def check_it_gets_over_bad_batches(subject: Subject) -> None:
     if subject.entry.thrown_off:
         return
     before, bad = BAD
-    usual = tasks(before + bad + 10, rows=PADDINGS[1], seed=3)
-    *_, (good, _) = subject.run_rounds(subject.step, batches(usual[:before], PADDINGS[1]))
+    usual = tasks(before + bad + 10, rows=small.PADDINGS[1], seed=3)
+    *_, (good, _) = subject.run_rounds(subject.step, batches(usual[:before], small.PADDINGS[1]))
     inflate = np.array([1000, 1, 1], np.float32)
 
     def accuracy(spoil: Callable[[Task], Task]) -> float:
         rest = [*map(spoil, usual[before : before + bad]), *usual[before + bad :]]
-        rounds = batches(rest, PADDINGS[1])
+        rounds = batches(rest, small.PADDINGS[1])
         *_, (last, _) = subject.run_rounds(subject.step, rounds, begin=good, after=before)
         return _accuracy(subject, last, seed=4)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairsaoml.cli import compare, data, folders, run, serve
+from fairsaoml.cli import data, folders, run
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main", "run_app"]
@@ -44,14 +44,14 @@ app = typer.Typer(
 )
 for command in (
     run.run,
-    folders.learn,
+    run.learn,
     folders.runs,
-    compare.compare,
-    compare.peers,
+    run.compare,
+    run.peers,
     folders.regret,
     folders.report,
     folders.predict,
-    serve.serve,
+    folders.serve,
     data.learners,
     data.streams,
 ):

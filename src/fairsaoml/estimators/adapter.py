@@ -219,16 +219,14 @@ class Adapter(Saveable):
 
     def _saved(self) -> Saved:
         online = Saved(0, (), {}) if self._online is None else self._online._saved()
-        arrays, facts = self._library_saved()
         return Saved(
             round=online.round,
-            arrays={"online": online.arrays, "scaling": self._scaling, **arrays},
+            arrays={"online": online.arrays, "scaling": self._scaling},
             manifest={
                 "learner": self._learner,
                 "parameters": self._parameters(),
                 "groups": self._groups.to_json(),
                 "task_rows": self._task_rows,
-                **facts,
                 "online": online.manifest or None,
             },
         )
@@ -256,51 +254,41 @@ class Adapter(Saveable):
         self._task_rows = manifest.get("task_rows", cls._task_rows)
         scaling = part(saved.arrays, "scaling")
         self._scaling = Scaling(*(scaling[f".{name}"] for name in Scaling._fields))
-        self._restore_library(saved)
         return self
-
-    @abstractmethod
-    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what else this library needs saved: arrays by name, plain JSON by name."""
-
-    @abstractmethod
-    def _restore_library(self, saved: Saved) -> None:
-        """Set what `_library_saved` returned."""
 
 
 Adapted = TypeVar("Adapted", bound=Adapter)
 
 
-def make_classes(adapter: type[Adapted], module: str) -> dict[str, type[Adapted]]:
-    """Return a class for each learner of this package, and one for the default learner.
+def class_names() -> list[str]:
+    """Return the names of the classes of this package's learners, and of the default learner's."""
+    return [*map(_class_name, registry.BUILTIN), DEFAULT_CLASS]
+
+
+def class_of(adapter: type[Adapted], module: str, name: str) -> type[Adapted]:
+    """Return the class of that name for a registered learner, made once.
+
+    Without an `Entry.estimator`, the learner `my-learner` has the class `MyLearnerClassifier`.
+    Raises AttributeError where no learner has a class of that name.
 
     Parameters
     ----------
     adapter
         The base class, which does everything but name a learner.
     module
-        The name of the module that will hold the classes.
-
-    Returns
-    -------
-    The classes by name, which is `Entry.estimator`.
+        The name of the module that holds the classes.
+    name
+        The name of the class.
     """
-    learners = {_class_name(learner): learner for learner in registry.BUILTIN}
-    learners[DEFAULT_CLASS] = registry.DEFAULT
-    return {name: _make(adapter, module, name, learner) for name, learner in learners.items()}
-
-
-def plugin_class(adapter: type[Adapted], module: str, name: str) -> type[Adapted]:
-    """Return the class of that name for a learner that another package registers, made once.
-
-    Without an `Entry.estimator`, the learner `my-learner` has the class `MyLearnerClassifier`.
-    Raises AttributeError where no learner has a class of that name.
-    """
-    plugins = [] if name.startswith("_") else registry.LEARNERS.names()
-    for learner in plugins:
+    default = name == DEFAULT_CLASS
+    learners = [] if name.startswith("_") else registry.LEARNERS.names()
+    for learner in [registry.DEFAULT] if default else learners:
         with suppress(ConfigError):  # a package that cannot be imported has no class
-            if _class_name(learner) == name:
-                cls = _make(adapter, module, name, learner)
+            if default or _class_name(learner) == name:
+                words = "The default learner. " * default + _description(learner)
+                metaclass: Any = type(adapter)
+                content = {"__module__": module, "__doc__": words}
+                cls = metaclass(name, (adapter,), content, learner=learner)
                 setattr(sys.modules[module], name, cls)
                 return cls
     raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -309,13 +297,6 @@ def plugin_class(adapter: type[Adapted], module: str, name: str) -> type[Adapted
 def _class_name(learner: str) -> str:
     words = learner.title().replace("-", "")
     return registry.entry(learner).estimator or f"{words}Classifier"
-
-
-def _make(adapter: type[Adapted], module: str, name: str, learner: str) -> type[Adapted]:
-    default = "The default learner. " if name == DEFAULT_CLASS else ""
-    content = {"__module__": module, "__doc__": default + _description(learner)}
-    metaclass: Any = type(adapter)
-    return metaclass(name, (adapter,), content, learner=learner)
 
 
 def _description(learner: str) -> str:

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
 from fairsaoml.core.errors import DataError, warn
 from fairsaoml.streams.stream import LARGEST_VALUE
-from fairsaoml.streams.table.columns import UNTYPED, factor, require_flat, texts, typed
+from fairsaoml.streams.table.columns import factor, require_flat, typed
 from fairsaoml.streams.table.encoder import CLIP
 from fairsaoml.streams.table.groups import Sensitive, fit_levels, known_by_column
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
@@ -83,7 +82,19 @@ class Groups(NamedTuple):
                 )
             known = {names[0]: known}
         by_column = known_by_column(known or {}, names)
-        return cls(tuple(_fit(name, table[name], by_column.get(name, [])) for name in names))
+        sensitive = []
+        for name in names:
+            more = by_column.get(name, [])
+            levels = [*dict.fromkeys(factor(table[name]).values.to_pylist() + more)]
+            if len(levels) < 2:
+                raise DataError(
+                    f"expected two or more groups in the sensitive feature {name!r}, got one "
+                    f"({', '.join(map(repr, levels)) or 'missing'}); give more rows at once, or "
+                    "name the groups that are to come in known_groups"
+                )
+            column = pa.array(levels, pa.string()) if more else table[name]
+            sensitive.append(fit_levels(name, column))
+        return cls(tuple(sensitive))
 
     def codes(self, table: Any, rows: int) -> np.ndarray:
         """Return (row, attribute) integer codes, with a warning where groups are unknown.
@@ -156,7 +167,7 @@ def sensitive_table(sensitive_features: Any) -> Any:
         return None
     columns = sensitive_columns(sensitive_features)
     try:
-        table = pa.table({name: _column(values) for name, values in columns.items()})
+        table = pa.table({name: typed(values) for name, values in columns.items()})
     except pa.ArrowInvalid as error:
         raise DataError(
             f"expected as many rows in every sensitive feature, got: {error}; give one group per "
@@ -164,26 +175,6 @@ def sensitive_table(sensitive_features: Any) -> Any:
         ) from None
     require_flat(table, columns)
     return table
-
-
-def _column(values: Any) -> Any:
-    if not isinstance(values, nw.Series):
-        return typed(values)
-    try:
-        return values.to_arrow()
-    except UNTYPED:
-        return texts(values)
-
-
-def _fit(name: str, column: Any, known: list[str]) -> Sensitive:
-    levels = [*dict.fromkeys(factor(column).values.to_pylist() + known)]
-    if len(levels) < 2:
-        raise DataError(
-            f"expected two or more groups in the sensitive feature {name!r}, got one "
-            f"({', '.join(map(repr, levels)) or 'missing'}); give more rows at once, or name the "
-            "groups that are to come in known_groups"
-        )
-    return fit_levels(name, pa.array(levels, pa.string()) if known else column)
 
 
 def plain(value: Any) -> Any:

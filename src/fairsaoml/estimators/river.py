@@ -4,6 +4,7 @@
 class here too. Their signatures for editors and type checkers are in the stub beside this file,
 which `make stubs` writes.
 
+>>> from fairsaoml.estimators.river import AdaptiveFairClassifier
 >>> model = AdaptiveFairClassifier(task_size=50)
 >>> for turn in range(200):
 ...     merit = turn % 7 - 3
@@ -12,14 +13,11 @@ which `make stubs` writes.
 (True, False)
 """
 
-from fairsaoml.estimators.adapter import make_classes, plugin_class
+from fairsaoml.estimators.adapter import class_names, class_of
 from fairsaoml.estimators.river_adapter import RiverClassifier
 
-_classes = make_classes(RiverClassifier, __name__)
-globals().update(_classes)
-
-__all__ = ["RiverClassifier", *_classes]
+__all__ = ["RiverClassifier", *class_names()]
 
 
 def __getattr__(name: str) -> type[RiverClassifier]:
-    return plugin_class(RiverClassifier, __name__, name)
+    return class_of(RiverClassifier, __name__, name)

@@ -8,20 +8,18 @@ which `make stubs` writes.
 >>> X = np.linspace(-1, 1, 400)[:, None] % 0.31
 >>> y = np.where(X[:, 0] > 0.15, "yes", "no")
 >>> sex = np.where(np.arange(400) % 3 > 0, "f", "m")
+>>> from fairsaoml.estimators.sklearn import AdaptiveFairClassifier
 >>> model = AdaptiveFairClassifier(constraints="dp")
 >>> model = model.fit(X, y, sensitive_features=sex)
 >>> model.predict([[0.0], [0.3]]).tolist(), model.n_rounds_, model.constraints_
 (['no', 'yes'], 4, ('dp[sensitive_feature_0=m]',))
 """
 
-from fairsaoml.estimators.adapter import make_classes, plugin_class
+from fairsaoml.estimators.adapter import class_names, class_of
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier
 
-_classes = make_classes(OnlineClassifier, __name__)
-globals().update(_classes)
-
-__all__ = ["OnlineClassifier", *_classes]
+__all__ = ["OnlineClassifier", *class_names()]
 
 
 def __getattr__(name: str) -> type[OnlineClassifier]:
-    return plugin_class(OnlineClassifier, __name__, name)
+    return class_of(OnlineClassifier, __name__, name)

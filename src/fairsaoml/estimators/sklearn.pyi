@@ -1,6 +1,4 @@
 # Written by `make stubs` from the registry of learners; do not edit.
-from collections.abc import Collection
-from typing import Any
 
 from fairsaoml.estimators import _attributes as settings
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier as OnlineClassifier
@@ -73,17 +71,27 @@ class AdaptiveFairClassifier(_Decoupled, OnlineClassifier):
     """The default learner. Heads that learn label and group, and a few multipliers that make the
     decision fair.
 
-    The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
+    The learner 'fairsaoml-decoupled': this project; docs/explanation.md.
 
-    def __init__(
-        self,
-        *,
-        task_size: int | None = None,
-        standardize: bool = True,
-        known_groups: Collection[Any] | None = None,
-        random_state: Any = None,
-        constraints: str = "eo",
-        decision: str | float = "accuracy",
-        ratio: float = 0.9,
-        aware: bool = False,
-    ) -> None: ...
+    Parameters
+    ----------
+    task_size : default None
+        rows of a task, about: `fit` cuts its rows in order into equal tasks; without it, a
+        twentieth of the rows, from 100 to 1,000
+    standardize : default True
+        whether features are centred and scaled by the first task's rows, and cut at five standard
+        deviations; without it they should be of about unit size
+    known_groups : default None
+        groups that may turn up after the first task: a list, or {column: list}; any other that
+        turns up later is counted as 'unseen' and is in no constraint
+    random_state : default None
+        seed of all that is random; an int gives the same result every time
+    constraints : default 'eo'
+        fairness asked for: demographic parity, equal opportunity, equalized odds
+    decision : default 'accuracy'
+        when a row is positive: calibrated probability over 0.5, over the base rate, or a number
+    ratio : default 0.9
+        what is asked for: the lowest group's rate over the highest
+    aware : default False
+        whether a row's own group may decide, where that is lawful
+    """

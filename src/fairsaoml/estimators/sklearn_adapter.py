@@ -242,7 +242,10 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         width = first.shape[1]
         names = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(width)] if names is None else names
-        self._start(list(map(str, names)), table, self._settings(horizon), self._seed())
+        state = self._checked("random_state")
+        drawn = check_random_state(state)
+        seed = state if isinstance(state, int) else int(drawn.randint(SEEDS))
+        self._start(list(map(str, names)), table, self._settings(horizon), seed)
         self._scaling = Scaling.of(first) if self._checked("standardize") else Scaling.none(width)
         self.classes_ = classes
         share = float(np.mean(y == classes[1]))
@@ -271,11 +274,6 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
             base = settings.get("base")
             settings["horizon"] = base ** level_count(tasks, base) if base else tasks
         return settings
-
-    def _seed(self) -> int:
-        state = self._checked("random_state")
-        random = check_random_state(state)
-        return state if isinstance(state, int) else int(random.randint(SEEDS))
 
     # What has been learned
 
@@ -309,19 +307,23 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         seeded = isinstance(given["random_state"], int)
         return given if seeded else {**given, "random_state": None}  # drawn from already
 
-    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        names = getattr(self, "feature_names_in_", None)
-        return {}, {
-            "classes": {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},
-            "feature_names": None if names is None else list(names),
-        }
+    def _saved(self) -> Saved:
+        saved, names = super()._saved(), getattr(self, "feature_names_in_", None)
+        saved.manifest.update(
+            classes={"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},
+            feature_names=None if names is None else list(names),
+        )
+        return saved
 
-    def _restore_library(self, saved: Saved) -> None:
+    @classmethod
+    def _restored(cls, saved: Saved) -> Self:
+        self = super()._restored(saved)
         classes, names = saved.manifest["classes"], saved.manifest["feature_names"]
         self.classes_ = np.array(classes["labels"], dtype=classes["dtype"])
         self.n_features_in_ = len(self._learned.schema.features)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
+        return self
 
 
 def _require_binary(y: np.ndarray) -> None:
@@ -335,13 +337,11 @@ def _require_binary(y: np.ndarray) -> None:
 
 def _two(classes: np.ndarray) -> np.ndarray:
     """Return the classes if there are two, else raise ValueError."""
-    if len(classes) == 1:
+    if len(classes) != 2:
         raise ValueError(
-            f"Classifier can't train on one class only: {classes!r}; "
-            "partial_fit takes both in `classes`."
+            "Classifier can't train on one class only, nor on more than two: got "
+            f"{classes!r}; partial_fit takes both in `classes`."
         )
-    if len(classes) > 2:
-        raise ValueError(f"Only binary classification is supported. Got the classes {classes!r}.")
     if classes.dtype.kind in "mM" or not all(
         isinstance(label, str | int | float) for label in classes.tolist()
     ):

@@ -25,17 +25,9 @@ SELDOM = 0.1  # and so is one below this part of the share of such labels
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
 
 # What stands in every round, mean and pool. Ratios: 1 is fair; dp_difference: 0 is fair.
-FIGURES = (
-    "accuracy",
-    "balanced_accuracy",
-    "positive_rate",
-    "dp_ratio",
-    "dp_difference",
-    "eo_ratio",
-    "eo_ratio_tpr",
-    "eo_ratio_fpr",
-)
-
+TOTALS = ("accuracy", "balanced_accuracy", "positive_rate")
+PARITIES = ("dp_ratio", "dp_difference", "eo_ratio", "eo_ratio_tpr", "eo_ratio_fpr")
+FIGURES = (*TOTALS, *PARITIES)
 
 Figure = float | None
 UNSEEN = "not known"  # where rows of no group, or of one never declared, are counted
@@ -270,16 +262,12 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
         parities[attribute], reasons, few = _parity(known, minimum_count)
         undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons.items()]
         insufficient += [f"{name} of {attribute}: {reason}" for name, reason in few.items()]
-    headline = {
-        "accuracy": accuracy,
-        "balanced_accuracy": None if hit is None or alarm is None else (hit + 1 - alarm) / 2,
-        "positive_rate": positive_rate,
-    }
-    for name in FIGURES[len(headline) :]:
+    balanced = None if hit is None or alarm is None else (hit + 1 - alarm) / 2
+    headline = dict(zip(TOTALS, (accuracy, balanced, positive_rate), strict=True))
+    for name in PARITIES:
         worst = max if name == "dp_difference" else min
         headline[name] = _worst([parity[name] for parity in parities.values()], worst)
-    return {
-        **headline,
+    return headline | {
         "attributes": parities,
         "undefined": undefined,
         "insufficient": insufficient,

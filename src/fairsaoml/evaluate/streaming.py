@@ -345,14 +345,13 @@ class StreamingMetric:
     def _count(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> dict[Group, Counts]:
         """A batch's counts by group. Only a batch without fault leaves a trace in `self`."""
         columns = sensitive_columns(sensitive_features)
-        names, values = tuple(columns), [_plain(column) for column in columns.values()]
-        if self._columns and names != self._columns:
-            if sorted(names) != sorted(self._columns):
-                raise DataError(
-                    f"expected the sensitive columns {', '.join(self._columns)} of the first "
-                    f"batch, got {', '.join(names)}; name them alike in every batch"
-                )
-            values = [values[names.index(name)] for name in self._columns]
+        names = self._columns or tuple(columns)
+        if set(names) != columns.keys():
+            raise DataError(
+                f"expected the sensitive columns {', '.join(names)} of the first batch, got "
+                f"{', '.join(columns)}; name them alike in every batch"
+            )
+        values = [_plain(columns[name]) for name in names]
         label, decision = np.asarray(y_true).reshape(-1), np.asarray(y_pred).reshape(-1)
         rows = [len(label), len(decision), *map(len, values)]
         if len(set(rows)) > 1:
@@ -368,14 +367,14 @@ class StreamingMetric:
                 f"expected pos_label={self._pos_label!r} and one other label, got "
                 f"{', '.join(sorted(map(repr, seen)))} besides it; decide which one is positive"
             )
-        for name, column in zip(self._columns or names, values, strict=True):
+        for name, column in zip(names, values, strict=True):
             _require_values(name, set(column))
         groups = list(zip(*values, strict=True))
         positive = [
             [value == self._pos_label for value in rows.tolist()] for rows in (label, decision)
         ]
         kinds = Counter(zip(groups, *positive, strict=True))
-        self._columns = self._columns or names
+        self._columns = names
         self._other_labels = frozenset(seen)
         four = list(product((False, True), repeat=2))
         return {

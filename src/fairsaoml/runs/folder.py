@@ -22,25 +22,15 @@ SERVICE, SERVED = "service", "model"  # a service's folder in a run's, and its m
 LOCK = ".lock"
 SEAL = "spec_sha256"
 # All files of a run; `--force` removes these and nothing else.
+WHOLE = (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS, "learned.json")
+SAVED = ("manifest.json", "previous.json", "state-*.safetensors", ".*.part")
+LEARNED = ("rows", "waiting", "ids", "undo", ".rows", ".waiting", ".ids")
 OURS = (
-    *(
-        pattern
-        for name in (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS, "learned.json")
-        for pattern in (name, f".{name}.part")
-    ),
-    LOCK,
-    CHECKPOINT,
-    f"{CHECKPOINT}/manifest.json",
-    f"{CHECKPOINT}/previous.json",
-    f"{CHECKPOINT}/state-*.safetensors",
-    f"{CHECKPOINT}/.*.part",
-    PARTS,
-    f"{PARTS}/*.parquet",
-    "learned",
-    *(
-        f"learned/{name}-*"
-        for name in ("rows", "waiting", "ids", "undo", ".rows", ".waiting", ".ids")
-    ),
+    *WHOLE,
+    *(f".{name}.part" for name in WHOLE),
+    *(LOCK, CHECKPOINT, PARTS, f"{PARTS}/*.parquet", "learned"),
+    *(f"{CHECKPOINT}/{name}" for name in SAVED),
+    *(f"learned/{name}-*" for name in LEARNED),
 )
 
 

@@ -7,8 +7,8 @@ nobody: a label of 30 to 70 % of the first task is decided at 0.5, another at th
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +26,11 @@ SPEC_SCHEMA = 1
 EVEN = (0.3, 0.7)  # shares of positive labels between which one half is a threshold
 LARGEST_COST = 1e6
 SURE = (0.001, 0.999)  # the thresholds that a learner takes
+# Settings that people ask for by name of learners that have none.
+NOT_EVERY_LEARNER = {
+    "ratio": "cannot be asked for a ratio",
+    "aware": "cannot be told the group at decision time",
+}
 
 
 @cache
@@ -66,15 +71,12 @@ class RunSpec:
 
     def to_json(self, setup: "Setup") -> dict[str, Any]:
         """The content of spec.json."""
+        learner_settings = dict(self.learner_settings)
         return {
             "schema": SPEC_SCHEMA,
             "name": self.name,
             "command": self.command,
-            "learner": {
-                "name": self.learner,
-                "config": setup.config,
-                "settings": dict(self.learner_settings),
-            },
+            "learner": {"name": self.learner, "config": setup.config, "settings": learner_settings},
             "stream": stream_to_json(self.stream, self.stream_settings, setup.stream),
             "constraints": [constraint.name for constraint in setup.problem.constraints],
             "seeds": list(self.seeds),
@@ -121,15 +123,10 @@ def stream_without_rows(saved: Mapping[str, Any]) -> Stream:
 
     This is all that scoring new rows needs, wherever the rows of the run are by now.
     """
+    attributes = (Attribute(one["name"], tuple(one["levels"])) for one in saved["attributes"])
     return Stream(
         name=saved["name"],
-        schema=Schema(
-            features=tuple(saved["features"]),
-            attributes=tuple(
-                Attribute(name=attribute["name"], levels=tuple(attribute["levels"]))
-                for attribute in saved["attributes"]
-            ),
-        ),
+        schema=Schema(features=tuple(saved["features"]), attributes=tuple(attributes)),
         tasks=lambda seed: iter(()),
         length=saved["length"],
         settings=saved["settings"],
@@ -244,30 +241,26 @@ class Setup:
 
 
 def split_settings(
-    stream: str, learner: str, settings: Mapping[str, Any], *, also: Sequence[str] = ()
+    stream: str, learner: str, settings: Mapping[str, Any], *, also: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Which settings are the stream's and which the learner's; neither's is an error.
 
     `also` names what may have been meant besides: the run's own options.
     """
-    of_stream = setting_names(stream)
-    of_learner = [item.name for item in fields(registry.entry(learner).config)]
-    known = [*of_stream, *of_learner, *also]
+    streams, learners = setting_names(stream), registry.entry(learner).settings
     for key in settings:
-        if key not in of_stream and key not in of_learner:
-            others = [
-                name for name in registry.LEARNERS.builtin if key in registry.entry(name).settings
-            ]
-            if others:
-                raise ConfigError(
-                    f"{learner} has no setting {key!r}; add --learner with one that has: "
-                    f"{', '.join(others)}"
-                )
+        if key in streams or key in learners:
+            continue
+        able = [name for name in registry.LEARNERS.builtin if key in registry.entry(name).settings]
+        if not able:
+            known = [*streams, *learners, *also]
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
-    return (
-        {key: value for key, value in settings.items() if key in of_stream},
-        {key: value for key, value in settings.items() if key not in of_stream},
-    )
+        has_not = NOT_EVERY_LEARNER.get(key, f"has no setting {key!r}")
+        is_fair = registry.configure(learner).constraints != "none"  # its tolerance is of use
+        advice = ", or set its tolerance" if key == "ratio" and is_fair else ""
+        raise ConfigError(f"{learner} {has_not}; choose --learner {', '.join(able)}{advice}")
+    of_stream = {key: value for key, value in settings.items() if key in streams}
+    return of_stream, {key: settings[key] for key in settings if key not in of_stream}
 
 
 def suggested_decision(base_rate: float) -> str:

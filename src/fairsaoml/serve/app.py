@@ -4,10 +4,9 @@
 """
 
 import asyncio
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -28,7 +27,7 @@ from fairsaoml.serve.access import Refused
 from fairsaoml.serve.reading import parse, to_json
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.store import FullDisk
-from fairsaoml.serve.views import WINDOW, Metrics, Views
+from fairsaoml.serve.views import WINDOW, Views
 
 TICK_SECONDS = 1.0
 MOST_TOGETHER = 256  # requests
@@ -49,7 +48,7 @@ SAFE = {
 }
 METHODS, HEADERS = ("GET", "POST"), ("authorization", "content-type")  # from elsewhere
 
-Answering = Callable[[Request], Awaitable[Any]]  # returns a response, or plain data
+Handler = Callable[[Request], Awaitable[Any]]  # returns a response, or plain data
 
 
 class App:
@@ -61,12 +60,9 @@ class App:
         origin: pages from there may call it; by default only its own page may.
     """
 
-    def __init__(
-        self, service: Service, tokens: Mapping[str, str], origin: str | None = None
-    ) -> None:
+    def __init__(self, service: Service, tokens: dict[str, str], origin: str | None = None) -> None:
         self.service, self._tokens = service, tokens
         self.views = Views(service)
-        self.metrics = Metrics(self.views)
         self.writer = ThreadPoolExecutor(1, "writer")
         self.learner = ThreadPoolExecutor(1, "learner")
         self.predictions = Gather(service.decide, self.writer)
@@ -99,20 +95,18 @@ class App:
             middleware=[Middleware(CORSMiddleware, [origin], METHODS, HEADERS)] if origin else [],
         )
 
-    def _route(self, method: str, path: str, scope: str, answering: Answering) -> Route:
+    def _route(self, method: str, path: str, scope: str, handler: Handler) -> Route:
         """Return a route for whoever has the token of this scope; an empty one is anybody's."""
-        return Route(path, partial(self._answer, path, scope, answering), methods=[method])
+        return Route(path, partial(self._answer, path, scope, handler), methods=[method])
 
-    async def _answer(
-        self, path: str, scope: str, answering: Answering, request: Request
-    ) -> Response:
+    async def _answer(self, path: str, scope: str, handler: Handler, request: Request) -> Response:
         """Check the token, turn errors into words, count."""
         begun, status = time.perf_counter(), 500
         try:
             try:
                 if scope:
                     access.require(self._tokens, scope, request.headers)
-                answer = await answering(request)
+                answer = await handler(request)
             except Refused as problem:
                 answer = said(str(problem), problem.status)
             except FullDisk as problem:
@@ -124,7 +118,7 @@ class App:
             response = answer if isinstance(answer, Response) else JSON(answer)
             status = response.status_code
         finally:
-            self.metrics.observe(path, status, time.perf_counter() - begun, time.time())
+            self.views.observe(path, status, time.perf_counter() - begun, time.time())
         return response
 
     @asynccontextmanager
@@ -180,7 +174,7 @@ class App:
             return Response(lines, status, media_type=NDJSON)
         return JSON({"decisions": decisions}, status)
 
-    def _taking(self, name: str, work: Callable[[list[Any]], dict[str, Any]]) -> Answering:
+    def _taking(self, name: str, work: Callable[[list[Any]], dict[str, Any]]) -> Handler:
         """Return a route that lets the thread that writes take the items of a request."""
 
         async def take(request: Request) -> Response:
@@ -199,7 +193,7 @@ class App:
     async def _model(self, request: Request) -> dict[str, Any]:
         """What runs."""
         content = await asyncio.to_thread(self.views.model)
-        return {**content, "traffic": self.metrics.traffic(), "problem": self.problem or None}
+        return {**content, "traffic": self.views.traffic(), "problem": self.problem or None}
 
     async def _rounds(self, request: Request) -> dict[str, Any]:
         """The journal's lines after a round."""
@@ -239,7 +233,7 @@ class App:
 
     async def _metrics(self, request: Request) -> Response:
         """Metrics for Prometheus."""
-        content = await asyncio.to_thread(self.metrics.text)
+        content = await asyncio.to_thread(self.views.metrics)
         return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _live(self, request: Request) -> dict[str, Any]:
@@ -345,27 +339,18 @@ class Gather:
     def __init__(self, work: Callable[[list[Any]], Sequence[Any]], executor: Executor) -> None:
         self._work, self._executor = work, executor
         self._waiting: deque[tuple[Any, asyncio.Future]] = deque()
-        self._lock = threading.Lock()
-        self._is_running = False
 
     async def ask(self, request: Any) -> Any:
         """Return the answer to one request."""
         answer = asyncio.get_running_loop().create_future()
-        with self._lock:
-            self._waiting.append((request, answer))
-            begins, self._is_running = not self._is_running, True
-        if begins:
-            self._executor.submit(self._run)
+        self._waiting.append((request, answer))
+        self._executor.submit(self._run)  # for whatever waits by then, perhaps nothing
         return await answer
 
     def _run(self) -> None:
-        with self._lock:
-            size = min(len(self._waiting), MOST_TOGETHER)
-            self._is_running = size > 0
-            batch = [self._waiting.popleft() for _ in range(size)]
-        if batch:
-            self._answer(batch)
-            self._executor.submit(self._run)  # after whatever else waits for this thread
+        size = min(len(self._waiting), MOST_TOGETHER)
+        if size:
+            self._answer([self._waiting.popleft() for _ in range(size)])
 
     def _answer(self, batch: list[tuple[Any, asyncio.Future]]) -> None:
         try:

@@ -21,7 +21,7 @@ from fairsaoml.serve.model import probability
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.reading import PLAIN, BadValue, Reader, id_text, is_text, to_line
 from fairsaoml.serve.store import LABELLED, NEVER, WAITING, FullDisk
-from fairsaoml.serve.tasks import NewRow, Tasks
+from fairsaoml.serve.tasks import NewLabel, NewRow, Tasks
 
 CONFLICT = "another row was decided under this id; give every row an id of its own"
 NO_LABEL = 'expected an object with "id" and "label", in whole characters'
@@ -134,46 +134,16 @@ class Deciding:
             FullDisk: nothing of this call was taken.
         """
         read, errors = self._read_labels(labels)
-        new: dict[int, str] = {}
-        corrected: dict[int, str] = {}
-        groups: dict[int, str] = {}
-        new_but_late = []
-        late, repeated, unknown = [], [], []  # ids
-        with self._turn():
-            rows = self.tasks.by_id("number, state, task, label", [key for key, *_ in read])
-            for key, id, label, group in read:
-                number, state, task, before = rows.get(key, (0, NEVER, 0, None))
-                is_first = state == WAITING and number not in new
-                if state == NEVER:
-                    unknown.append(id)
-                    continue
-                if not is_first and label == (new.get(number) or corrected.get(number) or before):
-                    repeated.append(id)
-                    continue
-                if task <= self.tasks.counts["tasks"]:  # closed
-                    late.append(id)
-                    if not is_first:  # learned already, or about to be with its first label
-                        continue
-                    new_but_late.append(number)
-                (new if state == WAITING else corrected)[number] = label
-                if group is not None:
-                    groups[number] = group
-            counts = {"repeated": len(repeated), "unknown": len(unknown)}
-            with self.tasks.writing():
-                self.tasks.take_labels(new, new_but_late)
-                self.tasks.correct(corrected, groups)
-                self.tasks.counts.update(counts, corrected=len(corrected))
-                if new:
-                    now = self.tasks.now
-                    last, longest = self.tasks.fact("labels") or [now, 0.0]
-                    self.tasks.set_fact("labels", [now, max(longest, now - last)])
-        said = {"repeated": repeated, "late": late, "unknown": unknown, "errors": errors}
-        return {"taken": len(new), "corrected": len(corrected), **said}
+        with self._turn(), self.tasks.writing():
+            said = self.tasks.label(read, corrects=True)
+            if said["taken"]:
+                now = self.tasks.now
+                last, longest = self.tasks.fact("labels") or [now, 0.0]
+                self.tasks.set_fact("labels", [now, max(longest, now - last)])
+        return {**said, "errors": errors}
 
-    def _read_labels(
-        self, labels: Sequence[Any]
-    ) -> tuple[list[tuple[str, Any, str, str | None]], list[dict[str, Any]]]:
-        """Return (id as text, id, label, groups) of those that can be read, and what is wrong."""
+    def _read_labels(self, labels: Sequence[Any]) -> tuple[list[NewLabel], list[dict[str, Any]]]:
+        """Return those that can be read, and what is wrong with the others."""
         read, errors = [], []
         codes: dict[str, str] = {}  # few values, many labels
         for place, one in enumerate(labels):
@@ -183,7 +153,7 @@ class Deciding:
                 if word not in codes:
                     codes[word] = str(self.reader.label(value))
                 groups = None if group is None else to_line(self.reader.group_given(group))
-                read.append((id_text(id), id, codes[word], groups))
+                read.append(NewLabel(id_text(id), id, codes[word], groups))
             except (DataError, TypeError, KeyError, AttributeError) as problem:
                 words = str(problem) if isinstance(problem, DataError) else NO_LABEL
                 errors.append({"row": place, "error": words})
@@ -195,9 +165,8 @@ class Deciding:
         with self._turn(), self.tasks.writing():
             known = self.tasks.by_id("number, state, answer, groups", keys)
             rows = [row for row in known.values() if row[1] == WAITING]
-            self.tasks.executemany(
-                f"UPDATE rows SET state = {NEVER} WHERE number = ?", [row[:1] for row in rows]
-            )
+            change = f"UPDATE rows SET state = {NEVER} WHERE number = ?"
+            self.tasks.executemany(change, [row[:1] for row in rows])
             words = [self.reader.words[json.loads(answer)[0]] for _, _, answer, _ in rows]
             groups = [json.loads(groups) for *_, groups in rows]
             counts = self.tasks.counts

@@ -21,8 +21,8 @@ import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
-from fairsaoml.serve.store import LABELLED, NEVER, WAITING, to_text
-from fairsaoml.serve.tasks import WAITS, NewRow, Tally, TaskRules, Tasks
+from fairsaoml.serve.store import some, to_text
+from fairsaoml.serve.tasks import TAKEN_ROWS, NewLabel, NewRow, Tally, TaskRules, Tasks, columns_of
 
 MOST_ROWS = 100_000  # held, by default
 Id = int | str
@@ -126,13 +126,7 @@ class DelayedLabels:
         self.model = model
         self._on_close = on_close
         rules = TaskRules(
-            task_rows=task_rows,
-            task_seconds=task_seconds,
-            wait_seconds=wait_seconds,
-            late=late,
-            unknown=unknown,
-            max_rows=max_rows,
-            retain_seconds=retain_seconds,
+            task_rows, task_seconds, wait_seconds, late, unknown, max_rows, retain_seconds
         )
         self._tasks = Tasks(None if journal is None else Path(journal), rules, clock)
         self._scored = self._done = 0  # tasks; done when they are learned too
@@ -160,7 +154,7 @@ class DelayedLabels:
             DataError: rows that differ from the first call's, groups that the model cannot learn
                 from, or ids in use.
         """
-        self._catch_up()
+        self.tick()
         layout, x = to_rows(X)
         group_layout, groups = None, [None] * len(x)
         if sensitive_features is not None:
@@ -185,7 +179,7 @@ class DelayedLabels:
         known = [name for name, text in zip(names, texts, strict=True) if text in open_rows]
         if known or len(set(names)) < len(names):
             raise DataError(
-                f"expected ids that are not in use, got {_some(known or names)}; give every "
+                f"expected ids that are not in use, got {some(known or names)}; give every "
                 "prediction an id of its own"
             )
         prediction, probability = self.model.predict(X), None
@@ -202,7 +196,7 @@ class DelayedLabels:
             with self._tasks.writing():
                 self._tasks.set_fact("layouts", layouts)
                 self._tasks.issue(new)
-            self._catch_up()
+            self.tick()
         return Issued(ids=names, prediction=prediction, probability=probability)
 
     def label(self, ids: Id | Sequence[Id], y: Any) -> None:
@@ -219,51 +213,34 @@ class DelayedLabels:
             DataError: labels that are missing or none of the model's, or ids that do not wait for
                 one.
         """
-        self._catch_up()
+        self.tick()
         single = isinstance(ids, int | str | np.integer)
         names, labels = _listed([ids] if single else ids), np.asarray([y] if single else y).tolist()
         if len(names) != len(labels) or any(label is None or label != label for label in labels):
             raise DataError(
-                f"expected a label for each of {len(names)} ids, got {_some(labels)}; leave out "
+                f"expected a label for each of {len(names)} ids, got {some(labels)}; leave out "
                 "the ids whose labels are not known yet"
             )
         pairs = list(zip(names, labels, strict=True))
         if wrong := [f"{label!r} for id {id!r}" for id, label in pairs if not self._takes(label)]:
             raise DataError(
-                f"expected labels among {_some(self._known_labels() or [])}, got "
+                f"expected labels among {some(self._known_labels())}, got "
                 f"{', '.join(wrong[:5])}; correct them: nothing of this call was taken"
-            )
-        rows = self._tasks.by_id("number, state, task", [to_text(name) for name in names])
-        taken: dict[int, str] = {}
-        late, unknown, repeated = list[int](), list[Id](), list[Id]()
-        for id, label in pairs:
-            number, state, task = rows.get(to_text(id), (0, NEVER, 0))
-            if state == WAITING and number not in taken:
-                taken[number] = to_text(label)
-                if task <= self.tally.tasks:
-                    late.append(number)
-            else:
-                (repeated if state in (WAITING, LABELLED) else unknown).append(id)
-        if self._tasks.rules.unknown == "raise" and (unknown or repeated):
-            why = [(repeated, "labelled already"), (unknown, "never issued, learned, or expired")]
-            raise DataError(
-                "expected ids that wait for a label, got "
-                f"{' and '.join(f'{_some(ids)} ({words})' for ids, words in why if ids)}; nothing "
-                "of this call was taken: leave them out, or use unknown='count'"
             )
         if names:
             with self._tasks.writing():
-                self._tasks.take_labels(taken, late)
-                self._tasks.counts.update(unknown=len(unknown), repeated=len(repeated))
-            self._catch_up()
+                taken = [NewLabel(to_text(id), id, to_text(label)) for id, label in pairs]
+                self._tasks.label(taken, corrects=False)
+            self.tick()
 
     def tick(self) -> None:
-        """Close what is due; for times in which nothing else is called."""
-        self._catch_up()
+        """Close what is due, and learn from it; for times in which nothing else is called."""
+        self._tasks.catch_up()
+        self._learn()
 
     def close_all(self) -> None:
         """Close every task now, with the labels that are here: the stream has ended."""
-        self._catch_up()
+        self.tick()
         self._tasks.close_all()
         self._learn()
 
@@ -277,7 +254,7 @@ class DelayedLabels:
         Returns:
             How many rows were removed.
         """
-        self._catch_up()
+        self.tick()
         return self._tasks.forget(saved_rounds)
 
     @property
@@ -288,8 +265,7 @@ class DelayedLabels:
     @property
     def waiting(self) -> list[Id]:
         """Predictions whose labels may still come, in the order of issue."""
-        rows = self._tasks.query(f"SELECT id FROM rows WHERE {WAITS} ORDER BY task, number")
-        return [json.loads(id) for (id,) in rows]
+        return self._tasks.waiting
 
     @property
     def held(self) -> int:
@@ -327,20 +303,15 @@ class DelayedLabels:
             found = [json.loads(label) for (label,) in labels]
             if len(found) > 1 and not any(map(self._takes, found)):
                 raise RunError(
-                    f"expected the model of the journal, whose labels are {_some(found)}, got one "
-                    f"of the labels {_some(self._known_labels() or [])}; give the model that the "
+                    f"expected the model of the journal, whose labels are {some(found)}, got one "
+                    f"of the labels {some(self._known_labels())}; give the model that the "
                     "journal was begun with"
                 )
-        self._catch_up()
+        self.tick()
 
     def _layouts(self) -> list[Layout | None]:
         """The layouts of features and sensitive features, if any, once there have been rows."""
         return self._tasks.fact("layouts") or []
-
-    def _catch_up(self) -> None:
-        """Do what is due by now, and learn from the closed tasks."""
-        self._tasks.catch_up()
-        self._learn()
 
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
@@ -397,37 +368,35 @@ class DelayedLabels:
         if hasattr(self._learner, "takes_label"):
             return self._learner.takes_label(label)
         known = self._known_labels()
-        return known is None or label in known
+        return not known or label in known
 
-    def _known_labels(self) -> list[Any] | None:
+    def _known_labels(self) -> list[Any]:
         classes = getattr(self._learner, "classes_", None)
-        return None if classes is None else np.asarray(classes).tolist()
+        return [] if classes is None else np.asarray(classes).tolist()
 
     def _closed(self, number: int) -> ClosedTask:
         """Return a closed task, its rows in the layout in which they were given."""
-        taken = self._tasks.taken(number)
-        known = {label: self._takes(json.loads(label)) for label in {row.label for row in taken}}
-        rows = [row for row in taken if known[row.label]]
-        if odd := [f"{row.label} for id {row.id}" for row in taken if not known[row.label]]:
+        taken = self._tasks.query(TAKEN_ROWS, [number])
+        known = {label: self._takes(json.loads(label)) for label in {label for *_, label in taken}}
+        if odd := [f"{label} for id {id}" for id, *_, label in taken if not known[label]]:
             warn(
                 f"{len(odd)} rows of task {number} are left out, as their labels are none of the "
-                f"model's, {_some(self._known_labels() or [])}: {', '.join(odd[:5])}"
+                f"model's, {some(self._known_labels())}: {', '.join(odd[:5])}"
             )
-        [(round, late, unlabelled, why)] = self._tasks.query(
-            "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?", [number]
-        )
+        rows = [row for row in taken if known[row[-1]]]
+        ids, contents, answers, groups, labels = columns_of(rows)
+        chances = [chance for _, chance in answers]
+        query = "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?"
+        [(round, late, unlabelled, why)] = self._tasks.query(query, [number])
         layout, sensitive = self._layouts()
-        groups = [json.loads(row.groups or "null") for row in rows]
-        decided = [json.loads(row.answer) for row in rows]
-        chances = [chance for _, chance in decided]
         return ClosedTask(
             number=number,
             round=round,
-            ids=[json.loads(row.id) for row in rows],
-            X=from_rows(layout or NUMBERS, [json.loads(row.content) for row in rows]),
-            y=np.asarray([json.loads(row.label) for row in rows]),
+            ids=ids,
+            X=from_rows(layout or NUMBERS, contents),
+            y=np.asarray(labels),
             sensitive_features=sensitive and from_rows(sensitive, groups),
-            prediction=np.asarray([prediction for prediction, _ in decided]),
+            prediction=np.asarray([prediction for prediction, _ in answers]),
             probability=np.asarray(chances) if rows and chances[0] is not None else None,
             late=late,
             unlabelled=unlabelled,
@@ -440,13 +409,8 @@ def _listed(ids: Any) -> list[Id]:
     names = [id.item() if isinstance(id, np.generic) else id for id in ids]
     odd = [id for id in names if not isinstance(id, int | str) or isinstance(id, bool)]
     if odd:
-        raise DataError(f"expected ids that are numbers or words, got {_some(odd)}; convert them")
+        raise DataError(f"expected ids that are numbers or words, got {some(odd)}; convert them")
     return names
-
-
-def _some(values: Sequence[Any]) -> str:
-    """Return a few values for a message."""
-    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def _parts(model: Any) -> tuple[Any, Any]:

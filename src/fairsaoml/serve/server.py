@@ -127,8 +127,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
         listening.listen(BACKLOG)  # who comes before all is ready waits instead of being refused
     except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise RunError(
-            f"expected to listen on {host}:{port}, got: {reason}; give another --port"
-        ) from None
+        reason = problem.strerror or problem
+        words = f"expected to listen on {host}:{port}, got: {reason}; give another --port"
+        raise RunError(words) from None
     return listening

@@ -6,12 +6,11 @@ A model is never changed: learning makes another one, which is swapped in whole.
 """
 
 import copy
-import json
 import sqlite3
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.online import MANY_ROWS, OnlineLearner
 from fairsaoml.serve.reading import Reader
 from fairsaoml.serve.store import FullDisk, to_text
-from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, TaskRules, Tasks
+from fairsaoml.serve.tasks import TAKEN_ROWS, Clock, TaskRules, Tasks, columns_of
 
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
@@ -53,12 +52,7 @@ class Service(Deciding):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        rules: TaskRules,
-        *,
-        clock: Callable[[], float] = time.time,
-        webhook: str | None = None,
+        self, folder: Path, rules: TaskRules, clock: Clock = time.time, webhook: str | None = None
     ) -> None:
         self.folder, self._webhook = folder / SERVICE, webhook
         self.asked = Asked.of(read_spec(folder))  # before anything is made there
@@ -77,7 +71,7 @@ class Service(Deciding):
         self._reading_lock = threading.Lock()
         self._tidy_at = 0.0
 
-    def _tasks(self, rules: TaskRules, clock: Callable[[], float]) -> Tasks:
+    def _tasks(self, rules: TaskRules, clock: Clock) -> Tasks:
         try:
             return Tasks(self.folder / STORE, rules, clock)
         except RunError as problem:
@@ -172,12 +166,7 @@ class Service(Deciding):
         """Return the alarms as they were committed last."""
         return Alarms(self.live.schema, self.asked, self.tasks.fact("alarms"))
 
-    def _publish(
-        self,
-        alarms: Sequence[Alarm],
-        when: Mapping[str, Any],
-        record: Mapping[str, Any] | None = None,
-    ) -> None:
+    def _publish(self, alarms: list[Alarm], when: dict, record: dict | None = None) -> None:
         """Commit a round's line, and what began or ended; then tell the webhook."""
         raised = [{**alarm._asdict(), **when} for alarm in alarms]
         events = [("alarm", to_text(one)) for one in raised]
@@ -250,14 +239,11 @@ def memory(weights: Sequence[float] | np.ndarray, round: int) -> float:
 
 def read_rows(reader: Reader, rows: Sequence[tuple]) -> tuple[Task, np.ndarray]:
     """Return a closed task's rows, as `TAKEN_ROWS` finds them, and how they were decided."""
-    taken = [TakenRow(*row) for row in rows]
-    contents = [{**json.loads(row.content), **json.loads(row.groups or "{}")} for row in taken]
-    task = Task(
-        x=reader.encode(contents),
-        y=np.array([json.loads(row.label) for row in taken], np.float32),
-        group=reader.codes(contents),
-    )
-    return task, np.array([json.loads(row.answer)[0] for row in taken])
+    _, contents, answers, groups, labels = columns_of(rows)
+    whole = [{**row, **(group or {})} for row, group in zip(contents, groups, strict=True)]
+    y = np.array(labels, np.float32)
+    task = Task(x=reader.encode(whole), y=y, group=reader.codes(whole))
+    return task, np.array([decision for decision, _ in answers])
 
 
 def post(url: str, content: Mapping[str, Any]) -> None:
@@ -266,10 +252,8 @@ def post(url: str, content: Mapping[str, Any]) -> None:
 
     for attempt in range(WEBHOOK_TRIES):
         try:
-            answer = requests.post(
-                url, json=content, timeout=WEBHOOK_SECONDS, allow_redirects=False
-            )
-            if answer.status_code < 500:
+            said = requests.post(url, json=content, timeout=WEBHOOK_SECONDS, allow_redirects=False)
+            if said.status_code < 500:
                 return
         except requests.RequestException:
             pass

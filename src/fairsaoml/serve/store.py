@@ -169,9 +169,8 @@ class Store(sqlite3.Connection):
             raise
 
     def _damaged(self, problem: object) -> RunError:
-        return RunError(
-            f"{self.path} is damaged ({problem}); continue from an intact copy, or begin another"
-        )
+        words = "continue from an intact copy, or begin another"
+        return RunError(f"{self.path} is damaged ({problem}); {words}")
 
 
 def to_text(value: Any) -> str:
@@ -187,3 +186,8 @@ def to_text(value: Any) -> str:
             f"expected numbers, words and truth values, got what no store can hold ({problem}); "
             "convert it first"
         ) from None
+
+
+def some(values: Sequence[Any]) -> str:
+    """Return a few values for a message."""
+    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")

@@ -4,21 +4,21 @@ All of it is in a store. What is due follows from the store and the time, so it 
 how often somebody looks, and a restarted process goes on where the killed one was.
 """
 
+import json
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from fairsaoml.core.errors import ConfigError
-from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
+from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.serve.store import LABELLED, NEVER, TAKEN, WAITING, Store, some
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TaskRules:
     """What a task is, how long it waits, and how much is held. `DelayedLabels` explains them."""
 
@@ -44,6 +44,9 @@ class TaskRules:
                 raise ConfigError(f"expected {name}={one!r} or {other!r}, got {value!r}")
 
 
+Clock = Callable[[], float]  # the time in seconds
+
+
 class NewRow(NamedTuple):
     """A prediction to wait for; texts are JSON."""
 
@@ -52,6 +55,15 @@ class NewRow(NamedTuple):
     answer: str
     round: int | None = None
     why: bytes | None = None
+    groups: str | None = None
+
+
+class NewLabel(NamedTuple):
+    """A label that has come; texts are JSON."""
+
+    key: str  # the id as text
+    id: Any
+    label: str
     groups: str | None = None
 
 
@@ -78,19 +90,11 @@ class OpenTask(NamedTuple):
     full_at: float | None
 
 
-class TakenRow(NamedTuple):
-    """A row that its task has closed with; texts are JSON."""
-
-    id: str
-    content: str
-    answer: str
-    groups: str | None
-    label: str
-
-
 # Of rows; the first half is what the index is of.
 WAITS = f"state < 2 AND state = {WAITING}"
-TAKEN_ROWS = f"SELECT {', '.join(TakenRow._fields)} FROM rows WHERE taken_by = ? ORDER BY number"
+# That a task has closed with, in the order of issue; all columns are JSON.
+COLUMNS = "id, content, answer, groups, label"
+TAKEN_ROWS = f"SELECT {COLUMNS} FROM rows WHERE taken_by = ? ORDER BY number"
 
 
 class Tasks(Store):
@@ -100,9 +104,7 @@ class Tasks(Store):
     tasks (closed), rounds (of them with rows).
     """
 
-    def __init__(
-        self, path: Path | None, rules: TaskRules, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: Path | None, rules: TaskRules, clock: Clock) -> None:
         super().__init__(path)
         self.rules, self._clock = rules, clock
         self.now: float = self.fact("at") or 0.0  # all that is done happens then
@@ -127,6 +129,12 @@ class Tasks(Store):
         query = f"SELECT {', '.join(OpenTask._fields)} FROM tasks WHERE number > ?"
         first = self.query(f"{query} ORDER BY number {order} LIMIT 1", [self.counts["tasks"]])
         return OpenTask(*first[0]) if first else None
+
+    @property
+    def waiting(self) -> list[Any]:
+        """Predictions whose labels may still come, in the order of issue: their ids."""
+        rows = self.query(f"SELECT id FROM rows WHERE {WAITS} ORDER BY task, number")
+        return [json.loads(id) for (id,) in rows]
 
     @property
     def removed(self) -> dict[str, int]:
@@ -163,22 +171,59 @@ class Tasks(Store):
     def _fill(self, number: int, at: float) -> None:
         self.execute("UPDATE tasks SET full_at = ? WHERE number = ?", [at, number])
 
-    def take_labels(self, labels: Mapping[int, str], late: Sequence[int]) -> None:
-        """Take labels of waiting rows, by their numbers."""
-        self._set(f"label = ?, state = {LABELLED}", labels)
-        self._count(labelled=len(labels), waiting=-len(labels), late=len(late))
+    def label(self, labels: Sequence[NewLabel], *, corrects: bool) -> dict[str, Any]:
+        """Take labels, inside `writing`; return how many, and the ids of all others.
+
+        A second label replaces the first one, if it `corrects`, while the row's task is open.
+
+        Raises:
+            DataError: an id does not wait for a label, where the rules call that an error.
+        """
+        rows = self.by_id("number, state, task, label", [key for key, *_ in labels])
+        new: dict[int, str] = {}
+        corrected: dict[int, str] = {}
+        groups: dict[int, str] = {}
+        new_but_late = []
+        late, repeated, unknown = [], [], []  # ids
+        for key, id, label, group in labels:
+            number, state, task, before = rows.get(key, (0, NEVER, 0, None))
+            is_first = state == WAITING and number not in new
+            known = new.get(number) or corrected.get(number) or before
+            if state == NEVER or (state == TAKEN and not corrects):
+                unknown.append(id)
+                continue
+            if not is_first and (label == known or not corrects):
+                repeated.append(id)
+                continue
+            if task <= self.counts["tasks"]:  # closed
+                late.append(id)
+                if not is_first:  # learned already, or about to be with its first label
+                    continue
+                new_but_late.append(number)
+            (new if state == WAITING else corrected)[number] = label
+            if group is not None:
+                groups[number] = group
+        if self.rules.unknown == "raise" and (unknown or repeated):
+            why = [(repeated, "labelled already"), (unknown, "never issued, learned, or expired")]
+            raise DataError(
+                "expected ids that wait for a label, got "
+                f"{' and '.join(f'{some(ids)} ({words})' for ids, words in why if ids)}; nothing "
+                "of this call was taken: leave them out, or use unknown='count'"
+            )
+        for change, values in (
+            (f"label = ?, state = {LABELLED}", new),
+            ("label = ?", corrected),
+            ("groups = json_patch(groups, ?)", groups),
+        ):
+            by_number = [(value, number) for number, value in values.items()]
+            self.executemany(f"UPDATE rows SET {change} WHERE number = ?", by_number)
+        self._count(labelled=len(new), waiting=-len(new), late=len(new_but_late))
+        self._count(corrected=len(corrected), repeated=len(repeated), unknown=len(unknown))
         if self.rules.late == "drop":
-            self.executemany("DELETE FROM rows WHERE number = ?", [(n,) for n in late])
-            self._count(dropped=len(late), held=-len(late))
-
-    def correct(self, labels: Mapping[int, str], groups: Mapping[int, str]) -> None:
-        """Replace labels of rows whose task is open, and add groups that came with a label."""
-        self._set("label = ?", labels)
-        self._set("groups = json_patch(groups, ?)", groups)
-
-    def _set(self, change: str, values: Mapping[int, str]) -> None:
-        by_number = [(value, number) for number, value in values.items()]
-        self.executemany(f"UPDATE rows SET {change} WHERE number = ?", by_number)
+            self.executemany("DELETE FROM rows WHERE number = ?", [(n,) for n in new_but_late])
+            self._count(dropped=len(new_but_late), held=-len(new_but_late))
+        ids = {"repeated": repeated, "late": late, "unknown": unknown}
+        return {"taken": len(new), "corrected": len(corrected), **ids}
 
     def catch_up(self) -> None:
         """Look at the clock; fill, close and expire what is due."""
@@ -241,10 +286,6 @@ class Tasks(Store):
             while self.oldest or self.counts["held"] > self.counts["waiting"]:
                 self.close_task("asked")
 
-    def taken(self, task: int) -> list[TakenRow]:
-        """Return the rows that a task has closed with, in the order of issue."""
-        return [TakenRow(*row) for row in self.query(TAKEN_ROWS, [task])]
-
     def forget(self, learned: int) -> int:
         """Remove what is kept long enough; return how many rows were removed.
 
@@ -260,10 +301,7 @@ class Tasks(Store):
         query = "SELECT number FROM rows WHERE at >= ? ORDER BY number LIMIT 1"
         young = self.value(query, [before]) or self.counts["issued"] + 1
         values = [young, end, end]
-        old = (
-            f"number < ? AND task <= ? AND state != {LABELLED} "
-            "AND (taken_by IS NULL OR taken_by <= ?)"
-        )
+        old = f"number < ? AND task <= ? AND state != {LABELLED} AND ifnull(taken_by <= ?, TRUE)"
         with self.writing():
             waiting = self.value(f"SELECT count(*) FROM rows WHERE {WAITS} AND {old}", values)
             [(task, round)] = self.query(
@@ -288,3 +326,8 @@ class Tasks(Store):
     def _count(self, **more: int) -> None:
         self.counts.update(more)
         self.set_fact("at", self.now)
+
+
+def columns_of(taken: Sequence[tuple]) -> Iterator[list[Any]]:
+    """Return the columns of `TAKEN_ROWS`, as plain data."""
+    return ([json.loads(row[place] or "null") for row in taken] for place in range(5))

@@ -26,6 +26,7 @@ from fairsaoml.serve.store import NEVER
 
 MOST_LINES = 2000  # rounds or events in one answer
 WINDOW = 100  # rounds that `fairness` speaks of, unless asked
+RECORDS = "SELECT record FROM tasks WHERE record IS NOT NULL"
 FIGURES = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 STATES = ("waiting", "labelled", "learned", "never")
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -36,23 +37,30 @@ RATE_WORDS = f"Rates by group over the last {GAUGED} rounds."
 RATIO_WORDS = f"Lowest group's rate over the highest's, over the last {GAUGED} rounds."
 
 
-class Views:
-    """Answers to questions about a service."""
+class Views(Collector):
+    """Answers to questions about a service; requests are counted here, all else is read there."""
 
     def __init__(self, service: Service) -> None:
-        self.service = service
+        self.service, self._query, self.begun = service, service.query, time.time()
         self._judged = lru_cache(maxsize=8)(self._judge)
-        self.begun = time.time()
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        self._latency = Histogram(
+            "fairsaoml_request_duration_seconds",
+            "Time to answer a request.",
+            ["route", "status"],
+            buckets=LATENCIES,
+            registry=self._registry,
+        )
+        self._points: deque[list[Any]] = deque(maxlen=TRAFFIC_POINTS)
 
     def _lines(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        return [json.loads(line) for (line,) in self.service.query(sql, *values)]
+        return [json.loads(line) for (line,) in self._query(sql, *values)]
 
     def rounds(self, since: int) -> dict[str, Any]:
         """Return the journal's lines after a round, oldest first, and the last event's number."""
         event = self.last_event()
-        query = (
-            "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round LIMIT ?"
-        )
+        query = f"{RECORDS} AND round > ? ORDER BY round LIMIT ?"
         lines = self._lines(query, since - self.service.rounds_before, MOST_LINES)
         return {"rounds": lines, "event": event}
 
@@ -65,8 +73,7 @@ class Views:
 
     def _judge(self, window: int, round: int) -> dict[str, Any]:
         """Judge the last rounds, up to `round`: the answer is the same until there is another."""
-        query = "SELECT record FROM tasks WHERE record IS NOT NULL ORDER BY number DESC LIMIT ?"
-        lines = self._lines(query, window)[::-1]
+        lines = self._lines(f"{RECORDS} ORDER BY number DESC LIMIT ?", window)[::-1]
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
         return {
@@ -82,19 +89,19 @@ class Views:
         """Return what was decided under an id, None where nothing was."""
         if not is_text(id):
             return None
-        texts = [to_line(id)] + ([id] if id.lstrip("-").isdigit() else [])
-        found = self.service.query(
+        keys = [to_line(id), id if id.lstrip("-").isdigit() else None]
+        found = self._query(
             "SELECT id, at, round, content, answer, groups, label, state, why FROM rows "
-            f"WHERE id IN ({','.join('?' * len(texts))}) ORDER BY number DESC LIMIT 1",
-            *texts,
+            "WHERE id IN (?, ?) ORDER BY number DESC LIMIT 1",
+            *keys,
         )
         if not found:
             return None
-        name, at, round, content, answer, groups, label, state, why = found[0]
-        decided, probability = json.loads(answer)[:2]
+        [(key, at, round, content, answer, groups, label, state, why)] = found
+        decided, probability = json.loads(answer)
         words = self.service.reader.words
         return {
-            "id": json.loads(name),
+            "id": json.loads(key),
             "at": at,
             "round": round,
             "decision": words[decided],
@@ -109,7 +116,8 @@ class Views:
     def model(self) -> dict[str, Any]:
         """Return what runs."""
         service = self.service
-        online, reader, counts = service.live, service.reader, service.tasks.counts
+        online, reader, rules = service.live, service.reader, service.tasks.rules
+        counts = service.tasks.counts
         return {
             "learner": online.learner,
             "round": online.round,
@@ -118,9 +126,9 @@ class Views:
             "groups": {name: list(levels) for name, levels in online.schema.attributes},
             "asked": {"notions": list(service.asked.judged), "ratio": service.asked.ratio},
             "settings": {
-                "rows": service.tasks.rules.task_rows,
-                "wait_seconds": service.tasks.rules.wait_seconds,
-                "retain_seconds": service.tasks.rules.retain_seconds,
+                "rows": rules.task_rows,
+                "wait_seconds": rules.wait_seconds,
+                "retain_seconds": rules.retain_seconds,
             },
             "counts": {name: counts[name] for name in (*TALLY, "waiting", "held", "erased")},
             "never": self.never(),
@@ -131,22 +139,21 @@ class Views:
     def never(self) -> dict[str, Any]:
         """Return labels that will never come, by decision and group, and what that does."""
         by: dict[str, Any] = {}
-        decided: set[str] = set()
+        unlabelled = set[str]()  # decisions
         for name, count in dict(self.service.tasks.counts).items():
             if name.startswith('["never"'):
                 _, decision, attribute, group = json.loads(name)
                 key = "unknown" if group is None else str(group)
                 by.setdefault(attribute, {}).setdefault(decision, {})[key] = count
-                decided.add(decision)
-        words = self.service.reader.words
-        labelled = self.service.query(
-            "SELECT json_extract(answer, '$[0]'), count(*) FROM (SELECT answer FROM rows WHERE "
-            f"label IS NOT NULL AND state != {NEVER} ORDER BY number DESC LIMIT 1000) GROUP BY 1"
+                unlabelled.add(decision)
+        labelled = self._query(
+            "SELECT DISTINCT json_extract(answer, '$[0]') FROM (SELECT answer FROM rows WHERE "
+            f"label IS NOT NULL AND state != {NEVER} ORDER BY number DESC LIMIT 1000)"
         )
-        kinds = {words[kind] for kind, _ in labelled}
+        decisions = {self.service.reader.words[decided] for (decided,) in labelled}
         warning = ""
-        if len(kinds) == 1 and decided - kinds:
-            [only] = kinds
+        if len(decisions) == 1 and unlabelled - decisions:
+            [only] = decisions
             warning = (
                 f"Only rows decided {only!r} get labels: accuracy, true and false positive rates "
                 "speak of these alone, and the model learns from these alone."
@@ -155,44 +162,17 @@ class Views:
 
     def last_event(self) -> int:
         """Return the number of the newest event, 0 if there is none."""
-        return self.service.query("SELECT coalesce(max(number), 0) FROM events")[0][0]
+        return self._query("SELECT coalesce(max(number), 0) FROM events")[0][0]
 
     def events(self, after: int) -> list[tuple[int, str, str]]:
         """Return (number, kind, JSON) of the events after one, oldest first."""
         query = "SELECT number, kind, content FROM events WHERE number > ? ORDER BY number LIMIT ?"
-        return self.service.query(query, after, MOST_LINES)
+        return self._query(query, after, MOST_LINES)
 
     def alarms(self) -> list[dict[str, Any]]:
         """Return the last alarms, newest first."""
         query = "SELECT content FROM events WHERE kind = 'alarm' ORDER BY number DESC LIMIT 50"
         return self._lines(query)
-
-
-def _rates(counts: Counts) -> dict[str, Any]:
-    """Return a group's rates with their 95 % intervals; null where there is no row."""
-    said: dict[str, Any] = {"rows": counts.rows}
-    shares = {name: RATES[name].share(counts) for name in FIGURES}
-    shares["base_rate"] = Share(counts.y1_rows, counts.rows)
-    for name, share in shares.items():
-        said[name] = {"rate": share.rate, **wilson(share)._asdict()} if share.whole else None
-    return said
-
-
-class Metrics(Collector):
-    """Counts requests; all else is read from the service when it is asked for."""
-
-    def __init__(self, views: Views) -> None:
-        self._views = views
-        self._registry = CollectorRegistry()
-        self._latency = Histogram(
-            "fairsaoml_request_duration_seconds",
-            "Time to answer a request.",
-            ["route", "status"],
-            buckets=LATENCIES,
-            registry=self._registry,
-        )
-        self._registry.register(self)
-        self._points: deque[list[Any]] = deque(maxlen=TRAFFIC_POINTS)
 
     def observe(self, route: str, status: int, seconds: float, now: float) -> None:
         """Count one request."""
@@ -212,19 +192,14 @@ class Metrics(Collector):
             for at, count, total, longest in list(self._points)
         ]
 
-    def text(self) -> bytes:
+    def metrics(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def describe(self) -> Iterator[Any]:
-        """Nothing is asked at registration."""
-        return iter(())
-
     def collect(self) -> Iterator[Any]:
         """Yield what the service knows of itself, as counters and gauges."""
-        service, said = self._views.service, self._views.fairness(GAUGED)
-        counts, round = service.tasks.counts, service.live.round
-        tasks, waiting = {(): counts["tasks"]}, {(): counts["waiting"]}
+        service, said = self.service, self.fairness(GAUGED)
+        counts = service.tasks.counts
         rows = {(name,): counts[name] for name in TALLY}
         on = Counter(one["kind"] for one in service.alarms.on.values())
         alarms = {(kind,): on[kind] for kind in ("fairness", "drift", "labels")}
@@ -241,13 +216,14 @@ class Metrics(Collector):
             for notion, figures in entry["notions"].items()
             if figures["ratio"] is not None
         }
+        waiting, round, size = counts["waiting"], service.live.round, service.tasks.size()
         counter, gauge = CounterMetricFamily, GaugeMetricFamily
         for kind, name, words, labels, samples in (
             (counter, "rows", "Rows by what became of them.", ["what"], rows),
-            (counter, "tasks", "Tasks closed.", [], tasks),
-            (gauge, "waiting_rows", "Decisions whose label may still come.", [], waiting),
+            (counter, "tasks", "Tasks closed.", [], {(): counts["tasks"]}),
+            (gauge, "waiting_rows", "Decisions whose label may still come.", [], {(): waiting}),
             (gauge, "model_round", "Rounds that the model has learned.", [], {(): round}),
-            (gauge, "store_bytes", "Size of the store.", [], {(): service.tasks.size()}),
+            (gauge, "store_bytes", "Size of the store.", [], {(): size}),
             (gauge, "alarms", "Alarms that are on.", ["kind"], alarms),
             (gauge, "rate", RATE_WORDS, ["attribute", "group", "rate"], rates),
             (gauge, "fairness_ratio", RATIO_WORDS, ["attribute", "notion"], ratios),
@@ -256,3 +232,14 @@ class Metrics(Collector):
             for values, value in samples.items():
                 family.add_metric(values, value)
             yield family
+
+
+def _rates(counts: Counts) -> dict[str, Any]:
+    """Return a group's rates with their 95 % intervals; null where there is no row."""
+    shares = {name: RATES[name].share(counts) for name in FIGURES}
+    shares["base_rate"] = Share(counts.y1_rows, counts.rows)
+    rates = {
+        name: {"rate": share.rate, **wilson(share)._asdict()} if share.whole else None
+        for name, share in shares.items()
+    }
+    return {"rows": counts.rows, **rates}

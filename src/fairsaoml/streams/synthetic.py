@@ -42,12 +42,15 @@ SCHEMA = Schema(
 # logistic regression and a plain SGD were looked at between candidates): the best rule has
 # DP .55 to .61; the best with TPR and FPR gaps of .03 has DP .86 to .88, and the best with a DP gap
 # of .02 has EO .82 and more: asking for the one is not asking against the other.
-STRENGTH = (2.0, 2.2)  # |merit|: how well the features tell the outcomes apart
-REVEAL = (2.5, 2.8)  # |mark|: how well the features tell the groups apart
-LEAN = (0.75, 0.78)  # cosine between mark and merit, signed by the favoured group
-BASE_RATE = (0.525, 0.555)  # share of recorded positives
-GAP = (0.089, 0.097)  # base rate of the favoured group minus that of the other
-SHARE = (0.44, 0.48)  # share of the minority
+BANDS = {
+    "strength": (2.0, 2.2),  # |merit|: how well the features tell the outcomes apart
+    "reveal": (2.5, 2.8),  # |mark|: how well the features tell the groups apart
+    "lean": (0.75, 0.78),  # cosine between mark and merit, signed by the favoured group
+    "base_rate": (0.525, 0.555),  # share of recorded positives
+    "gap": (0.089, 0.097),  # base rate of the favoured group minus that of the other
+    "share": (0.44, 0.48),  # share of the minority
+}
+SIGNED = ("lean", "gap")  # by the favoured group
 TURN = (90.0, 105.0)  # degrees that merit turns at a change
 LABEL_NOISE = 0.03  # share of the labels recorded wrongly, whoever the applicant is
 
@@ -174,14 +177,7 @@ def best_achievable(environment: Environment) -> dict[str, float]:
     """
     joint = _grid(environment)
     gain = joint[1].sum(axis=0) - joint[0].sum(axis=0)
-    accuracy, balanced = _accuracies(joint, (gain > 0).astype(float))
-    fair_accuracy, fair_balanced = _accuracies(joint, _fair_rule(joint))
-    return {
-        "accuracy": accuracy,
-        "balanced_accuracy": balanced,
-        "fair_accuracy": fair_accuracy,
-        "fair_balanced_accuracy": fair_balanced,
-    }
+    return {**_accuracies(joint, gain > 0), **_accuracies(joint, _fair_rule(joint), "fair_")}
 
 
 def environments(generator: int, domains: int) -> list[Environment]:
@@ -199,18 +195,9 @@ def environments(generator: int, domains: int) -> list[Environment]:
             angle = np.deg2rad(random.uniform(*TURN))
             merit = np.cos(angle) * merit + np.sin(angle) * across
             favoured = -favoured
-        drawn.append(
-            Environment(
-                merit=merit,
-                proxy=proxy,
-                strength=random.uniform(*STRENGTH),
-                reveal=random.uniform(*REVEAL),
-                lean=favoured * random.uniform(*LEAN),
-                base_rate=random.uniform(*BASE_RATE),
-                gap=favoured * random.uniform(*GAP),
-                share=random.uniform(*SHARE),
-            )
-        )
+        numbers = {name: random.uniform(*band) for name, band in BANDS.items()}
+        signed = {name: favoured * numbers[name] for name in SIGNED}
+        drawn.append(Environment(merit=merit, proxy=proxy, **(numbers | signed)))
     return drawn
 
 
@@ -221,8 +208,7 @@ def _between(old: Environment, new: Environment, progress: float) -> Environment
     angle = np.arccos(np.clip(old.merit @ new.merit, -1, 1))
     merit = np.sin((1 - progress) * angle) * old.merit + np.sin(progress * angle) * new.merit
     numbers = {
-        name: (1 - progress) * getattr(old, name) + progress * getattr(new, name)
-        for name in ("strength", "reveal", "lean", "base_rate", "gap", "share")
+        name: (1 - progress) * getattr(old, name) + progress * getattr(new, name) for name in BANDS
     }
     return Environment(merit=_unit(merit), proxy=new.proxy, **numbers)
 
@@ -279,12 +265,13 @@ def _fair_rule(joint: Floats) -> Floats:
     return solution.x
 
 
-def _accuracies(joint: Floats, rule: Floats) -> tuple[float, float]:
+def _accuracies(joint: Floats, rule: NDArray, prefix: str = "") -> dict[str, float]:
     """Accuracy and balanced accuracy of accepting each cell with probability `rule`."""
     hit = (joint[1] * rule).sum() / joint[1].sum()
     rejection = (joint[0] * (1 - rule)).sum() / joint[0].sum()
     accuracy = hit * joint[1].sum() + rejection * joint[0].sum()
-    return float(accuracy), float((hit + rejection) / 2)
+    balanced = (hit + rejection) / 2
+    return {f"{prefix}accuracy": float(accuracy), f"{prefix}balanced_accuracy": float(balanced)}
 
 
 def _require_whole(name: str, value: object, *, least: int) -> None:

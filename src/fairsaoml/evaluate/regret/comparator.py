@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit
 
-from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
+from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise, times
 from fairsaoml.evaluate.regret.rounds import Floats, Ints, Rounds
 
 TOLERANCE = 1e-5  # duality gap per round that is asked for
@@ -81,11 +81,9 @@ def best_models(
     """
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    every = np.arange(rounds.number - length + 1)
-    starts = every if starts is None else starts
+    starts = np.arange(rounds.number - length + 1) if starts is None else starts
     if not fair:
-        shape = (rounds.number, 0, rounds.x.shape[1])
-        rounds = rounds._replace(terms=np.zeros(shape), allowed=np.zeros(shape[:2]))
+        rounds = rounds._replace(terms=rounds.terms[:, :0], allowed=rounds.allowed[:, :0])
     windows = _Windows(rounds, starts, length)
     guess = windows.guess(near, radius)
     numbers = length * rounds.terms.shape[1] * rounds.x.shape[1]
@@ -219,7 +217,8 @@ def _solved(
     todo = np.arange(len(starts))
     for _ in range(MOST_ATTEMPTS):
         some, few = windows.some(todo), limits.some(todo)
-        points[todo], model, exact = _descend(some, points[todo], few, reference, own[todo], goal)
+        begin = points[todo]
+        points[todo], model, exact = _descend(some, begin, few, reference, own[todo], goal)
         loss[todo], proof = _certify(some, points[todo], model, few, reference, exact)
         bound[todo] = np.maximum(bound[todo], proof)
         todo = todo[loss[todo] - bound[todo] > tolerance * length]
@@ -246,25 +245,18 @@ def _descend(
     points, gradient = points.copy(), windows.gradients(points)
     starts = windows.start
     hessian = reference.sums[starts + windows.length] - reference.sums[starts]
-    count, _, constraints, _ = limits.terms.shape
-    model = Solution(
-        point=points.copy(),
-        signed=np.zeros(limits.terms.shape[:3]),
-        price=np.zeros((count, constraints)),
-        ball=np.zeros(count),
-    )
-    active = np.arange(count)
+    model = Solution.unbound(points, limits)
+    active = np.arange(len(points))
     for step in range(MOST_STEPS):
         own[active] |= step >= PATIENCE
         for w in active[own[active]]:
             hessian[w] = windows.hessian(w, points[w])
         here, slope, curve = points[active], gradient[active], hessian[active]
-        best = minimise(curve, slope - _times(curve, here), limits.some(active), goal / 20)
-        for all_of, new in zip(model, best, strict=True):
-            all_of[active] = new
+        best = minimise(curve, slope - times(curve, here), limits.some(active), goal / 20)
+        model.put(active, best)
         move = best.point - here
         descent = (slope * move).sum(axis=1)
-        promise = -descent - 0.5 * (move * _times(curve, move)).sum(axis=1)
+        promise = -descent - 0.5 * (move * times(curve, move)).sum(axis=1)
         going = promise > goal / PROMISE
         active, here, move, descent = active[going], here[going], move[going], descent[going]
         if not len(active):
@@ -336,7 +328,3 @@ def _steady_curvature(score: Floats) -> Floats:
     size = np.maximum(np.abs(score), 1e-6)
     chance = expit(score)
     return np.maximum(chance * (1 - chance), np.tanh(size / 2) / (4 * size))
-
-
-def _times(matrices: Floats, vectors: Floats) -> Floats:
-    return (matrices @ vectors[:, :, None])[:, :, 0]

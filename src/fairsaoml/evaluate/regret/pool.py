@@ -26,7 +26,7 @@ from fairsaoml.core.types import Batch, Params, Problem, Task
 from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.regret.comparator import Comparators
 from fairsaoml.evaluate.regret.rounds import base_rates, deployment, window_sums
-from fairsaoml.evaluate.seeds import bucket, stacked
+from fairsaoml.evaluate.seeds import bucket, part_of, stacked
 
 PRICES = (0.0, 0.3, 1.0, 4.0)  # of a gap, in units of loss; one start each
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)  # of a model's scores that are kept
@@ -64,27 +64,29 @@ def fit_pool(
         batches = whole._replace(weight=whole.weight.copy())
         for weight, rows in zip(batches.weight, scored, strict=True):
             weight[: len(rows)] *= rows
-    places = _places(len(tasks), windows)
-    shift, threshold = deployment(base_rates(tasks), config)
-    deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
-    fit = partial(_fit, problem, config["radius"], jax.random.key(0))
-    models = jax.jit(fit)(batches, deployed, places)
+    deployed = deployment(base_rates(tasks), config)
+    shift, threshold = (jnp.asarray(by_round, jnp.float32) for by_round in deployed)
+    fit = jax.jit(partial(_fit, problem, config["radius"]))
+    models = fit(batches, shift, threshold, _places(len(tasks), windows))
+    shares = jnp.asarray(SHARES, jnp.float32)
 
     def measured(model: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
-        if adapted is None:
-            return _measure(problem, model, rows, (deployed[0][t], deployed[1][t]))
-        shrunk = jax.tree.map(lambda leaf: jnp.multiply.outer(jnp.asarray(SHARES), leaf), model)
-        return jax.vmap(lambda theta: adapted(theta, t, rows))(shrunk)
+        """Loss and violations of a model in a round, for every share of its scores."""
+        if adapted is not None:
+            shrunk = jax.tree.map(lambda leaf: jnp.multiply.outer(shares, leaf), model)
+            return jax.vmap(lambda theta: adapted(theta, t, rows))(shrunk)
+        scores, bias = problem.model.scores(model, rows.x), _bias(problem, model)
+
+        def with_share(share: Array) -> tuple[Array, Array]:
+            scaled = bias + share * (scores - bias) + shift[t]
+            return loss_and_violation(problem, scaled, scaled - threshold[t], rows)
+
+        return jax.vmap(with_share)(shares)
 
     measure = jax.jit(jax.vmap(measured, in_axes=(0, None, None)))
     played = batches if adapted is None else whole
-    by_round = [
-        measure(models, np.int32(t), jax.tree.map(lambda leaf: leaf[t], played))  # noqa: B023
-        for t in range(len(tasks))
-    ]
-    loss, violation = (
-        np.stack(figures).astype(np.float64) for figures in zip(*by_round, strict=True)
-    )
+    by_round = [measure(models, np.int32(t), part_of(played, t)) for t in range(len(tasks))]
+    loss, violation = (np.stack(of).astype(np.float64) for of in zip(*by_round, strict=True))
     loss = loss.reshape(len(tasks), -1)
     return Pool(loss=loss, violation=violation.reshape(*loss.shape, len(problem.constraints)))
 
@@ -127,9 +129,9 @@ def _places(rounds: int, windows: Sequence[int]) -> Any:
 def _fit(
     problem: Problem,
     radius: float | None,
-    key: Any,
     batches: Batch,
-    deployed: tuple[Array, Array],
+    shift: Array,
+    threshold: Array,
     places: Array,
 ) -> Params:
     """One model for every window and price, by Adam on rows of rounds drawn from the window."""
@@ -141,13 +143,13 @@ def _fit(
         def objective(flat: Array, draw: Any) -> Float[Array, ""]:
             round_key, row_key = jax.random.split(draw)
             t = place[0] + jax.random.randint(round_key, (), 0, place[1])
-            batch = jax.tree.map(lambda leaf: leaf[t], batches)
+            batch = part_of(batches, t)
             size = min(ROWS, batch.y.shape[0])
             # Rows with weight come first: a draw without replacement among them.
             order = jax.random.uniform(row_key, batch.y.shape) - batch.weight
-            some = jax.tree.map(lambda leaf: leaf[jnp.argsort(order)[:size]], batch)
-            scores = problem.model.scores(as_tree(flat), some.x) + deployed[0][t]
-            loss, violation = loss_and_violation(problem, scores, scores - deployed[1][t], some)
+            some = part_of(batch, jnp.argsort(order)[:size])
+            scores = problem.model.scores(as_tree(flat), some.x) + shift[t]
+            loss, violation = loss_and_violation(problem, scores, scores - threshold[t], some)
             return loss + price * violation.sum()
 
         def step(carry: tuple, turn: tuple) -> tuple[tuple, None]:
@@ -165,26 +167,10 @@ def _fit(
         return as_tree(jax.lax.scan(step, (start, nothing, nothing), turns)[0][0])
 
     prices = jnp.asarray(PRICES if problem.constraints else PRICES[:1], jnp.float32)
-    count = places.shape[0]
-    keys = jax.random.split(key, (count, prices.shape[0]))
-    fitted = jax.vmap(jax.vmap(one, in_axes=(0, None, 0)), in_axes=(0, 0, None))(
-        keys, places, prices
-    )
+    keys = jax.random.split(jax.random.key(0), (len(places), len(prices)))
+    at_prices = jax.vmap(one, in_axes=(0, None, 0))
+    fitted = jax.vmap(at_prices, in_axes=(0, 0, None))(keys, places, prices)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), fitted)
-
-
-def _measure(
-    problem: Problem, params: Params, batch: Batch, deployed: tuple[Array, Array]
-) -> tuple[Float[Array, "share"], Float[Array, "share constraint"]]:
-    """Loss and violations of a model in a round, for every share of its scores."""
-    scores = problem.model.scores(params, batch.x)
-    bias = _bias(problem, params)
-
-    def with_share(share: Array) -> tuple[Array, Array]:
-        scaled = bias + share * (scores - bias) + deployed[0]
-        return loss_and_violation(problem, scaled, scaled - deployed[1], batch)
-
-    return jax.vmap(with_share)(jnp.asarray(SHARES, jnp.float32))
 
 
 def _bias(problem: Problem, params: Params) -> Float[Array, ""]:

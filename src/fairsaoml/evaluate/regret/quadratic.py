@@ -49,6 +49,18 @@ class Solution(NamedTuple):
     price: Floats  # (window, constraint): lambda
     ball: Floats  # (window,): kappa; the ball pulls by kappa theta
 
+    @classmethod
+    def unbound(cls, point: Floats, limits: Limits) -> "Solution":
+        """Points that no limit pulls at."""
+        shape = limits.terms.shape[:3]
+        prices = (np.zeros(shape), np.zeros(limits.most.shape), np.zeros(shape[0]))
+        return cls(point.copy(), *prices)
+
+    def put(self, which: NDArray[Any], solved: "Solution") -> None:
+        """Write down the solutions of some of the windows."""
+        for every, some in zip(self, solved, strict=True):
+            every[which] = some
+
 
 def minimise(hessian: Floats, linear: Floats, limits: Limits, tolerance: float) -> Solution:
     """Solve all programs until complementarity is below `tolerance` (in units of the objective).
@@ -62,36 +74,25 @@ def minimise(hessian: Floats, linear: Floats, limits: Limits, tolerance: float) 
     trace = np.trace(hessian, axis1=1, axis2=2) / size
     hessian = hessian + (RIDGE * (trace + RIDGE))[:, None, None] * np.eye(size)
     free: Floats = np.linalg.solve(hessian, -linear[:, :, None])[:, :, 0].astype(np.float64)
-    terms = limits.terms.reshape(count, rounds * constraints, size)
     most = np.maximum(limits.most, SMALLEST_LIMIT * rounds)
     radius = np.inf if limits.radius is None else limits.radius
-    signed, price = np.zeros((count, rounds, constraints)), np.zeros((count, constraints))
-    ball, point = np.zeros(count), free
-    reach = np.abs(_rows(terms, free)).reshape(count, rounds, constraints).sum(axis=1)
+    limits, best = Limits(limits.terms, most, radius), Solution.unbound(free, limits)
+    values = times(limits.terms.reshape(count, -1, size), free)
+    reach = np.abs(values).reshape(count, rounds, constraints).sum(axis=1)
     bound = (reach > most).any(axis=1) | ((free**2).sum(axis=1) > radius**2)
     if bound.any():
-        inner = _interior(
-            hessian[bound], linear[bound], terms[bound], most[bound], radius, free[bound], tolerance
-        )
-        point = free.copy()
-        point[bound], price[bound], ball[bound] = inner.point, inner.price, inner.ball
-        signed[bound] = inner.signed.reshape(len(inner.point), rounds, constraints)
-    return Solution(point=point, signed=signed, price=price, ball=ball)
+        some = limits.some(bound)
+        best.put(bound, _interior(hessian[bound], linear[bound], some, free[bound], tolerance))
+    return best
 
 
 def _interior(
-    hessian: Floats,
-    linear: Floats,
-    terms: Floats,
-    most: Floats,
-    radius: float,
-    guess: Floats,
-    tolerance: float,
+    hessian: Floats, linear: Floats, limits: Limits, guess: Floats, tolerance: float
 ) -> Solution:
     """The interior-point iterations, for programs whose limits bind."""
-    count, size = guess.shape
-    constraints = most.shape[1]
-    rounds = terms.shape[1] // constraints if constraints else 0
+    count, rounds, constraints, size = limits.terms.shape
+    terms, most, radius = limits.terms.reshape(count, -1, size), limits.most, limits.radius
+    assert radius is not None  # infinite, where there is no ball
 
     def by_constraint(values: Floats) -> Floats:  # (window, term) -> (window, constraint)
         return values.reshape(count, rounds, constraints).sum(axis=1)
@@ -100,21 +101,21 @@ def _interior(
         return np.repeat(values[:, None], rounds, axis=1).reshape(count, -1)
 
     ball = np.isfinite(radius)
-    theta = guess * _room(by_constraint(np.abs(_rows(terms, guess))), most, guess, radius)[:, None]
-    reach = np.abs(_rows(terms, theta))
+    theta = guess * _room(by_constraint(np.abs(times(terms, guess))), most, guess, radius)[:, None]
+    reach = np.abs(times(terms, theta))
     # Every upper limit takes an equal share of half the room that is left.
     upper = reach + to_terms((most - by_constraint(reach)) / (2 * max(rounds, 1)))
     pairs = 2 * terms.shape[1] + constraints + ball
     slope = np.einsum("wij,wj->wi", hessian, theta) + linear
     mu = (np.maximum(np.abs(np.einsum("wi,wi->w", slope, theta)), tolerance) / pairs)[:, None]
-    push = mu / (upper - SIDES * _rows(terms, theta))  # (side, window, term)
+    push = mu / (upper - SIDES * times(terms, theta))  # (side, window, term)
     price = mu / (most - by_constraint(upper))
     inside = radius**2 - _norm_2(theta) if ball else np.ones((count, 1))
     kappa = mu / inside if ball else np.zeros((count, 1))
     diagonal = np.arange(size)
     centring = np.full((count, 1), FIRST_CENTRING)
     for _ in range(MOST_ITERATIONS):
-        gap, room = upper - SIDES * _rows(terms, theta), most - by_constraint(upper)
+        gap, room = upper - SIDES * times(terms, theta), most - by_constraint(upper)
         mu = ((push * gap).sum(axis=0).sum(axis=1) + (price * room).sum(axis=1))[:, None]
         if ball:  # its slack is a variable: theta may leave the ball on its way along the edge
             outside = radius**2 - _norm_2(theta) - inside
@@ -145,7 +146,7 @@ def _interior(
             matrix += (4 * kappa / inside)[:, :, None] * outer
             right += 2 * (aim / inside - kappa - kappa / inside * outside) * theta
         move = np.linalg.solve(matrix, -right[:, :, None])[:, :, 0]
-        moved = _rows(terms, move)
+        moved = times(terms, move)
         price_move = start + gain * np.einsum("wcp,wp->wc", across, move)
         upper_move = (pull - to_terms(price_move) + lean * moved) / stiff
         gap_move = upper_move - SIDES * moved
@@ -165,7 +166,8 @@ def _interior(
         centring = np.clip((1 - step) ** 2, LEAST_CENTRING, 1.0)  # a short step: to the middle
     if ball:
         theta = theta * np.minimum(1.0, radius / np.sqrt(_norm_2(theta)))
-    return Solution(point=theta, signed=push[0] - push[1], price=price, ball=2 * kappa[:, 0])
+    signed = (push[0] - push[1]).reshape(count, rounds, constraints)
+    return Solution(point=theta, signed=signed, price=price, ball=2 * kappa[:, 0])
 
 
 def _norm_2(theta: Floats) -> Floats:
@@ -173,9 +175,9 @@ def _norm_2(theta: Floats) -> Floats:
     return (theta**2).sum(axis=1)[:, None]
 
 
-def _rows(terms: Floats, theta: Floats) -> Floats:
-    """a' theta of every term: (window, term)."""
-    return (terms @ theta[:, :, None])[:, :, 0]
+def times(matrices: Floats, vectors: Floats) -> Floats:
+    """Every window's matrix times its vector, such as a' theta of every term: (window, row)."""
+    return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
 def _columns(terms: Floats, weight: Floats) -> Floats:

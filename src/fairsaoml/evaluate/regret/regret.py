@@ -28,16 +28,8 @@ from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Ta
 from fairsaoml.evaluate.measures import after_adapting, labelled_share
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
 from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
-from fairsaoml.evaluate.regret.rounds import (
-    Worst,
-    base_rates,
-    doubling,
-    linear_rounds,
-    priors,
-    window_sums,
-    worst,
-)
-from fairsaoml.evaluate.seeds import bucket, stacked
+from fairsaoml.evaluate.regret.rounds import Ints, base_rates, linear_rounds, priors, window_sums
+from fairsaoml.evaluate.seeds import bucket, part_of, stacked
 
 EXACT = (
     "linear model, gaps of logits: a convex program, solved to a duality gap of at most "
@@ -60,6 +52,14 @@ ADAPTING = (
 
 Floats = NDArray[np.float64]
 Adapting = Callable[[Params, Array, Batch], tuple[Array, Array]]
+
+
+class Worst(NamedTuple):
+    """The window of a length with the largest value; rounds count from 1, both ends inside."""
+
+    value: float
+    first: int
+    last: int
 
 
 class LossSeries(NamedTuple):
@@ -85,6 +85,15 @@ def proven_growth(rounds: int, window: int) -> dict[str, float]:
         "violation": (tau * T * log) ** 0.25,
         "violation_of_proof": T**0.25 * tau**0.5,
     }
+
+
+def doubling(most: int) -> list[int]:
+    """1, 2, 4, ... up to `most`.
+
+    >>> doubling(10)
+    [1, 2, 4, 8]
+    """
+    return [1 << power for power in range(most.bit_length())] if most > 0 else []
 
 
 def chosen_windows(asked: str | None, rounds: int) -> list[int]:
@@ -123,6 +132,17 @@ def journal_series(
     )
 
 
+def worst(values: Floats, length: int, start: Ints | None = None) -> Worst:
+    """The largest of the values of windows of a length, which begin at `start`, or at every round.
+
+    >>> print(worst(window_sums(np.array([0.1, -0.3, 0.2, 0.4]), 2).round(9), 2))
+    Worst(value=0.6, first=3, last=4)
+    """
+    at = int(values.argmax())
+    first = (at if start is None else int(start[at])) + 1
+    return Worst(value=float(values[at]), first=first, last=first + length - 1)
+
+
 def largest_regret(loss: Floats, best: Comparators) -> Worst:
     """The largest of sum f_t(theta_t) - comparator's loss, over the comparator's windows."""
     regrets = window_sums(loss, best.length)[best.start] - best.loss
@@ -138,27 +158,21 @@ def violations(
     adapted: bool,
 ) -> dict[str, Any]:
     """The largest sum of each violation over windows, as figures over seeds; no comparator."""
-    rounds = len(series[0].loss)
+    rounds, entries = len(series[0].loss), []
+    for window in windows:
+        violation = {}
+        for i, name in enumerate(constraints):
+            of_seeds = [worst(window_sums(one.violation[:, i], window), window) for one in series]
+            violation[name] = _figure(of_seeds, series[0].first)
+        proven = proven_growth(rounds, window)
+        entries.append({"window": window, "violation": violation, "proven": proven})
     return {
         "form": "adapted" if adapted else "zero-shot",
         "rounds": rounds,
         "seeds": list(seeds),
         "constraints": list(constraints),
         "comparator": None,
-        "windows": [
-            {
-                "window": window,
-                "violation": {
-                    name: _figure(
-                        [worst(window_sums(one.violation[:, i], window), window) for one in series],
-                        series[0].first,
-                    )
-                    for i, name in enumerate(constraints)
-                },
-                "proven": proven_growth(rounds, window),
-            }
-            for window in windows
-        ],
+        "windows": entries,
     }
 
 
@@ -300,7 +314,7 @@ def _adapted(
     def adapted(theta: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
         state = blank._replace(
             learned=blank.learned._replace(meta=PrimalDual(primal=theta, dual=nothing)),
-            prior=jax.tree.map(lambda leaf: leaf[t], before),
+            prior=part_of(before, t),
             round=t,
         )
         split = round_keys(run_key, t + 1).split

@@ -145,35 +145,7 @@ def _means(coefficients: Floats) -> Floats:
     return positive / np.where(one > 0, one, 1.0) - negative / np.where(other > 0, other, 1.0)
 
 
-class Worst(NamedTuple):
-    """The window of a length with the largest value; rounds count from 1, both ends inside."""
-
-    value: float
-    first: int
-    last: int
-
-
-def doubling(most: int) -> list[int]:
-    """1, 2, 4, ... up to `most`.
-
-    >>> doubling(10)
-    [1, 2, 4, 8]
-    """
-    return [1 << power for power in range(most.bit_length())] if most > 0 else []
-
-
 def window_sums(values: Floats, length: int) -> Floats:
     """Sums over all windows of a length, along the first axis."""
     sums = np.cumsum(np.insert(values, 0, 0.0, axis=0), axis=0)
     return sums[length:] - sums[:-length]
-
-
-def worst(values: Floats, length: int, start: Ints | None = None) -> Worst:
-    """The largest of the values of windows of a length, which begin at `start`, or at every round.
-
-    >>> print(worst(window_sums(np.array([0.1, -0.3, 0.2, 0.4]), 2).round(9), 2))
-    Worst(value=0.6, first=3, last=4)
-    """
-    at = int(values.argmax())
-    first = (at if start is None else int(start[at])) + 1
-    return Worst(value=float(values[at]), first=first, last=first + length - 1)

@@ -6,7 +6,6 @@ their publishers.
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,18 +14,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.streams.datasets import home as data
 from fairsaoml.streams.datasets import movielens
 from fairsaoml.streams.datasets import stop_and_frisk as stops
-from fairsaoml.streams.datasets.home import (
-    KeptFiles,
-    NotHere,
-    OutOfReach,
-    Progress,
-    data_home,
-    download,
-    keep_table,
-)
-from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
+from fairsaoml.streams.datasets.home import KeptFiles
+from fairsaoml.streams.datasets.nypd import ROWS, YEARS, read_stops
 
 GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
@@ -39,7 +31,7 @@ class Listener(NamedTuple):
     """Callbacks for what happens; by default they do nothing."""
 
     say: Callable[[str], None] = lambda words: None
-    progress: Callable[[str], AbstractContextManager[Progress]] = lambda title: nullcontext(
+    progress: Callable[[str], AbstractContextManager[data.Progress]] = lambda title: nullcontext(
         lambda done, total: None
     )
 
@@ -61,25 +53,23 @@ def get_data(
         raise ConfigError(f"unknown data set {name!r}; {closest(name, DATASETS)}")
     if years is not None and name != "stop-and-frisk":
         raise ConfigError(f"only stop-and-frisk has years to choose from, {name} has none")
-    where, listener = data_home(home), listener or Listener()
+    where, listener = data.data_home(home), listener or Listener()
     place = None if source is None else os.fspath(source)
     if name == "movielens":
         return _get_movielens(where, place, listener)
     arrests = name == "stop-and-frisk-arrests"
-    chosen = None if years is None else stops.parse_years(years)
-    if arrests:
-        chosen = (stops.ARRESTS_YEAR,)
     if place is not None:
-        return _stops_from(where, place, chosen, listener, few_columns=arrests)
+        chosen = None if years is None else stops.parse_years(years)
+        return _stops_from(where, place, chosen, listener, arrests=arrests)
     if arrests:
         return _get_arrests(where, listener)
-    wanted = chosen or stops.parse_years(stops.DEFAULT_YEARS)
+    wanted = stops.parse_years(stops.DEFAULT_YEARS if years is None else years)
     return KeptFiles.joined([_published_year(where, year, listener) for year in wanted])
 
 
 def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
     """What can be got, and what of it is in the data home; plain JSON."""
-    where = data_home(home)
+    where = data.data_home(home)
 
     def years_here(*names: object) -> list[str]:
         kept = [str(name) for name in names if stops.kept_year(where, name).exists()]
@@ -108,7 +98,7 @@ def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
 
 def _get_movielens(home: Path, source: str | None, listener: Listener) -> KeptFiles:
     kept = movielens.cached_ratings(home)
-    if source is None and _loads(lambda: movielens.load_ratings(home), listener):
+    if source is None and _loads(listener, movielens.load_ratings, home):
         return _already_here("already here", kept)
     listener.say(DATASETS["movielens"]["licence"])
     page = DATASETS["movielens"]["page"]
@@ -117,7 +107,7 @@ def _get_movielens(home: Path, source: str | None, listener: Listener) -> KeptFi
     with _local(home, source or GROUPLENS_URL, listener, by_hand, sha256=sha256) as path:
         ratings = movielens.read_ratings(path)
         movielens.require_published(ratings, str(path))
-    keep_table(ratings, kept)
+    data.keep_table(ratings, kept)
     return KeptFiles((kept,))
 
 
@@ -137,7 +127,7 @@ def nypd_url(year: int) -> str:
 
 def _get_arrests(home: Path, listener: Listener) -> KeptFiles:
     copy = stops.kept_year(home, stops.ARRESTS)
-    if _loads(lambda: stops.load_arrests(home), listener):
+    if _loads(listener, stops.load_arrests, home):
         return _already_here("already here", copy, stops.kept_year(home, stops.ARRESTS_YEAR))
     got = _published_year(home, stops.ARRESTS_YEAR, listener)
     copy.unlink(missing_ok=True)  # it was damaged, and would be taken first
@@ -146,7 +136,7 @@ def _get_arrests(home: Path, listener: Listener) -> KeptFiles:
 
 def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
     """One year from NYPD, unless it is here and sound."""
-    if _loads(lambda: stops.load_years([year], home), listener):
+    if _loads(listener, stops.load_years, [year], home):
         return _already_here(f"{year}: already here", stops.kept_year(home, year))
     page = DATASETS["stop-and-frisk"]["page"]
     by_hand = f"look for the file at {page} and run: {stops.GET} --from FILE"
@@ -162,12 +152,7 @@ def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
 
 
 def _stops_from(
-    home: Path,
-    source: str,
-    years: Sequence[int] | None,
-    listener: Listener,
-    *,
-    few_columns: bool = False,
+    home: Path, source: str, years: Sequence[int] | None, listener: Listener, *, arrests: bool
 ) -> KeptFiles:
     """What fits of a file, or of the files in a folder; why the others do not."""
     with _local(home, source, listener) as path:
@@ -178,34 +163,27 @@ def _stops_from(
         raise DataError(
             f"{source}: expected NYPD's files (.csv, .csv.gz, .zip; the year in the name), got none"
         )
-    if few_columns:  # one year, one file: the one that holds most of it
+    if arrests:  # one year, one file: the one that holds most of it
+        years = (stops.ARRESTS_YEAR,)
         best = max(read, key=lambda file: read[file].counts.get(stops.ARRESTS_YEAR, 0))
         read = {best: read[best]}
-    fit, unused = [], []
+    kept, unused = [], []
     for file, content in read.items():
-        if why := _unfit(content, years, few_columns=few_columns, alone=alone):
-            unused.append(f"{file.name} is not used: {why}")
+        parts = [note for year in content.counts for note in stops.not_whole(content, year)]
+        if not arrests and not content.full:
+            why = f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
+        elif years is not None and not set(years) & set(content.counts):
+            wanted, got = (", ".join(map(str, some)) for some in (years, content.counts))
+            why = f"expected stops of {wanted}, got {got}"
+        elif parts and not alone:
+            why = f"{'; '.join(parts)} (to use a part, name the file itself)"
         else:
-            fit.append(content)
-    if not fit:
+            kept.append(stops.keep_stops(content, home, years or content.counts))
+            continue
+        unused.append(f"{file.name} is not used: {why}")
+    if not kept:
         raise DataError("; ".join(unused))
-    kept = [stops.keep_stops(content, home, years or content.counts) for content in fit]
     return KeptFiles.joined([*kept, KeptFiles((), tuple(unused))])
-
-
-def _unfit(
-    content: Stops, years: Sequence[int] | None, *, few_columns: bool, alone: bool
-) -> str | None:
-    """Why a file cannot be used; None where it can."""
-    if not few_columns and not content.full:
-        return f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
-    if years is not None and not set(years) & set(content.counts):
-        wanted, got = (", ".join(map(str, some)) for some in (years, content.counts))
-        return f"expected stops of {wanted}, got {got}"
-    parts = [note for year in content.counts for note in stops.not_whole(content, year)]
-    if parts and not alone:
-        return f"{'; '.join(parts)} (to use a part, name the file itself)"
-    return None
 
 
 def _already_here(note: str, *places: Path) -> KeptFiles:
@@ -213,13 +191,13 @@ def _already_here(note: str, *places: Path) -> KeptFiles:
     return KeptFiles(tuple([path for path in places if path.exists()][:1]), (note,))
 
 
-def _loads(load: Callable[[], object], listener: Listener) -> bool:
+def _loads(listener: Listener, load: Callable[..., object], *where: Any) -> bool:
     """Whether a data set is here and can be loaded; a damaged one is got again."""
     try:
-        load()
+        load(*where)
         return True
     except DataError as error:
-        if not isinstance(error, NotHere):
+        if not isinstance(error, data.NotHere):
             listener.say(str(error))
         return False
 
@@ -235,7 +213,7 @@ def _local(
 
     `by_hand`: what to do where the address is out of reach.
     """
-    if not re.match(r"[a-z][a-z0-9+.-]+://", source, re.IGNORECASE):
+    if "://" not in source:
         path = Path(source).expanduser()
         if not path.exists():
             raise DataError(
@@ -246,9 +224,9 @@ def _local(
     target = home / "downloads" / (Path(urlsplit(source).path).name or "download")
     try:
         with listener.progress(target.name) as progress:
-            path = download(source, target, sha256=sha256, progress=progress)
+            path = data.download(source, target, sha256=sha256, progress=progress)
         yield path
-    except OutOfReach as error:
-        raise OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
+    except data.OutOfReach as error:
+        raise data.OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
     finally:
         target.unlink(missing_ok=True)

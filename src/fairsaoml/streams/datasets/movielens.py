@@ -13,7 +13,8 @@ import hashlib
 import io
 import tomllib
 import zipfile
-from dataclasses import replace
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +65,15 @@ def movielens(*, features: str = "paper", home: str | Path | None = None) -> Str
             f"expected features to be one of {', '.join(FEATURES)}, got {features!r}; "
             f"{closest(features, FEATURES)}"
         )
-    stream = stream_of_ratings(load_ratings(data_home(home)), features)
-    return replace(stream, settings={**stream.settings, **home_setting(home)})
+    return stream_of_ratings(load_ratings(data_home(home)), features, home_setting(home))
 
 
-def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
+def stream_of_ratings(ratings: Any, features: str = "paper", settings: Mapping = {}) -> Stream:
     """The stream of any ratings in the columns of `read_ratings`."""
     liked = pc.if_else(pc.greater(ratings["rating"], LIKED), "yes", "no")
     table = ratings.append_column("liked", liked)
-    slices = [
-        task_slice
-        for domain, sign in COPIES.items()
-        for task_slice in equal_slices(table, TASKS, domain, sign)
-    ]
+    copies = (equal_slices(table, TASKS, domain, sign) for domain, sign in COPIES.items())
+    slices = [*chain.from_iterable(copies)]
     age = fit_encoder(slices[0].table.select(["age"]), kinds={"age": "numeric"})
     columns = [
         *age.columns,
@@ -92,9 +89,8 @@ def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
         label=Label(column="liked", positive="yes", negative="no"),
         sensitive=(Sensitive(column="gender", levels=GENDERS),),
     )
-    return stream_of_slices(
-        "movielens", slices, encoder, settings={"features": features}, notes=encoder.notes()
-    )
+    settings = {"features": features, **settings}
+    return stream_of_slices("movielens", slices, encoder, settings=settings, notes=encoder.notes())
 
 
 # The files ----------------------------------------------------------------------------------

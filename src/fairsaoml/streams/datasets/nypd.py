@@ -36,12 +36,8 @@ YEARS = range(2003, 2017)  # the 112-column files; 2017 has other columns and ot
 ROWS = {2011: 685_724, 2014: 45_787, 2015: 22_563, 2016: 12_404}  # stops of a year, where checked
 
 _PLACES = tomllib.loads(Path(__file__).with_name("boroughs.toml").read_text())
-BOROUGHS = {letter: borough["name"] for letter, borough in _PLACES.items()}
-PRECINCTS = {
-    str(precinct): letter
-    for letter, borough in _PLACES.items()
-    for precinct in borough["precincts"]
-}
+BOROUGHS: dict[str, str] = _PLACES["names"]
+PRECINCTS = {str(one): letter for letter, many in _PLACES["precincts"].items() for one in many}
 _LETTERS = {name.upper()[:6]: letter for letter, name in BOROUGHS.items()}  # "STATEN IS" is written
 
 FEATURE = "feature"

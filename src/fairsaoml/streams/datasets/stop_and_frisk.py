@@ -18,8 +18,8 @@ read as it is.
 
 import json
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets import home as data
 from fairsaoml.streams.datasets import nypd
+from fairsaoml.streams.datasets.home import KeptFiles
 from fairsaoml.streams.datasets.nypd import Stops
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table import dates
@@ -85,15 +86,15 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> data.KeptFiles:
+def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:
     """Write these years of a file into the data home; what was kept of them before is replaced."""
     kept = []
     for year in sorted(set(stops.counts) & set(years)):
         table, notes = _year_of(stops, year)
         path = kept_year(home, year if stops.full else ARRESTS)
         data.keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
-        kept.append(data.KeptFiles((path,), notes))
-    return data.KeptFiles.joined(kept)
+        kept.append(KeptFiles((path,), notes))
+    return KeptFiles.joined(kept)
 
 
 def load_years(years: Iterable[int], home: Path) -> Rows:
@@ -185,26 +186,18 @@ def stop_and_frisk(
             f"{closest(route, ('BMS', 'RQS'))}"
         )
     rows = load_years(parse_years(years), data.data_home(home))
-    boroughs, notes = _labelled(rows, "frisked", route)
-    slices = [
-        task_slice
-        for borough, table in boroughs.items()
-        for task_slice in equal_slices(table, TASKS, borough)
-    ]
+    slices, notes = _slices(rows, "frisked", route, partial(equal_slices, count=TASKS))
     fitted = fit_encoder(
         slices[0].table.select([*MEASURED, "detailcm"]),
         kinds={**dict.fromkeys(MEASURED, "numeric"), "detailcm": "categorical"},
     )
+    codes = [
+        Categorical(name=name, levels=column.values)
+        for name, column in nypd.code_book().items()
+        if column.use == nypd.FEATURE and column.kind != "number" and column.values
+    ]
     encoder = Encoder(
-        columns=(
-            *(
-                Categorical(name=name, levels=column.values)
-                for name, column in nypd.code_book().items()
-                if column.use == nypd.FEATURE and column.kind != "number" and column.values
-            ),
-            CLOCK,
-            *fitted.columns,
-        ),
+        columns=(*codes, CLOCK, *fitted.columns),
         dropped=fitted.dropped,
         label=Label(column="frisked", positive="Y", negative="N"),
         sensitive=(BLACK,),
@@ -223,12 +216,7 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
     table, notes = load_arrests(data.data_home(home))
     weekday = pa.array(WEEKDAYS).take(pc.day_of_week(table["date"]))
     rows = table.append_column("weekday", weekday), notes
-    boroughs, notes = _labelled(rows, "arstmade", ARRESTS_ROUTE)
-    slices = [
-        TaskSlice(borough, stops)
-        for borough, table in boroughs.items()
-        for stops in _by_days(table)
-    ]
+    slices, notes = _slices(rows, "arstmade", ARRESTS_ROUTE, _by_days)
     encoder = Encoder(
         columns=(
             CLOCK,
@@ -243,18 +231,22 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
     )
 
 
-def _labelled(rows: Rows, label: str, route: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The stops with a label in each borough of the route, and notes."""
+def _slices(
+    rows: Rows, label: str, route: str, cut: Callable[..., list[TaskSlice]]
+) -> tuple[list[TaskSlice], tuple[str, ...]]:
+    """The stops with a label, cut in each borough of the route, and notes."""
     table, notes = rows
     kept = table.filter(pc.is_valid(table[label]))
     if lost := table.num_rows - kept.num_rows:
         notes = (*notes, f"{lost:,} stops without {label!r} left out")
-    return {nypd.BOROUGHS[one]: kept.filter(pc.equal(kept["borough"], one)) for one in route}, notes
+    boroughs = {nypd.BOROUGHS[one]: kept.filter(pc.equal(kept["borough"], one)) for one in route}
+    each = (cut(stops, domain=borough) for borough, stops in boroughs.items())
+    return [*chain.from_iterable(each)], notes
 
 
-def _by_days(table: Any) -> list[Any]:
+def _by_days(table: Any, domain: str) -> list[TaskSlice]:
     """Ten days to a task, counted from 1 January; a stretch without stops is no task."""
     days = np.asarray(table["date"]).astype("datetime64[D]")
     block = (days - np.datetime64(f"{ARRESTS_YEAR}-01-01")).astype(int) // ARRESTS_DAYS
-    _, starts, sizes = np.unique(block, return_index=True, return_counts=True)
-    return [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
+    _, *parts = np.unique(block, return_index=True, return_counts=True)
+    return [TaskSlice(domain, table.slice(*part)) for part in zip(*parts, strict=True)]

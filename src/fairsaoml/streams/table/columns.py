@@ -175,8 +175,6 @@ def factor(column: Any) -> Factor:
     """
     column = array(column).dictionary_encode()
     raw = filled(column.indices, -1).astype(np.int64)
-    if not len(column.dictionary):
-        return Factor(raw, pa.array([], pa.string()))
     # Two texts may be one value (" a" and "a"): encode what is left after cleaning once more.
     clean = canonical(column.dictionary).dictionary_encode()
     again = filled(clean.indices, -1).astype(np.int64)
@@ -236,8 +234,7 @@ def canonical(values: Any) -> Any:
         values = pc.local_timestamp(values)
     text = pc.utf8_trim_whitespace(values.cast(pa.string()))
     # A table with a hole holds 2 as 2.0.
-    text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0*$", r"\1")
-    return pc.if_else(_is_mark(text), None, text)
+    return _unmarked(pc.replace_substring_regex(text, r"^([+-]?\d+)\.0*$", r"\1"))
 
 
 def numbers(column: Any, decimal: str = POINT) -> Numbers:
@@ -258,13 +255,12 @@ def numbers(column: Any, decimal: str = POINT) -> Numbers:
     if plain is not None:
         values = plain.to_numpy(zero_copy_only=False)
         infinite = np.isinf(values)
-        values = np.where(infinite, np.nan, values)
         rows = int(infinite.sum())
-        return Numbers(values, rows, "inf" if rows else "", infinite=rows)
+        return Numbers(np.where(infinite, np.nan, values), rows, "inf" if rows else "", rows)
     distinct = factor(column)
     parsed = _parse(distinct.values)
-    dash = pc.is_in(distinct.values, value_set=pa.array(_DASHES)).to_numpy(zero_copy_only=False)
-    endless = pc.match_substring_regex(distinct.values, _INFINITE).to_numpy(zero_copy_only=False)
+    dash = filled(pc.is_in(distinct.values, value_set=pa.array(_DASHES)), False)
+    endless = filled(pc.match_substring_regex(distinct.values, _INFINITE), False)
     read = distinct.numbers(parsed, np.isnan(parsed) & ~dash)
     return read._replace(infinite=int(distinct.counts()[endless].sum()))
 
@@ -316,9 +312,8 @@ def _plain_numbers(column: Any) -> Any:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
     if _is_text(kind):
-        text = pc.utf8_trim_whitespace(column)
         try:
-            return pc.if_else(_is_mark(text), None, text).cast(pa.float64())
+            return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
         except pa.ArrowInvalid:
             return None
     return None
@@ -341,8 +336,8 @@ def require_flat(table: Any, names: Iterable[str]) -> None:
             )
 
 
-def _is_mark(text: Any) -> Any:
-    return pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
+def _unmarked(text: Any) -> Any:
+    return pc.if_else(pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type)), None, text)
 
 
 def _parse(texts: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.streams.table.dates import DAY, Clock, OutOfOrder
+from fairsaoml.streams.table.dates import DAY, Clock
 from fairsaoml.streams.table.reading import join
 
 TASK_ROWS = 1000  # rows of a task when nobody says
@@ -158,7 +158,7 @@ class Numbering:
         self.cutting, self.clock = cutting, clock
         self.origin, self.per_second = origin, per_second
         self.rows, self.last = 0, -np.inf  # so many have come, and the last one's time
-        self.disorder: OutOfOrder | None = None
+        self.disorder: DataError | None = None
         self.broken: DataError | None = None
         self.windows, self.last_window, self.first_window_rows = 0, -1, 0
 
@@ -173,7 +173,11 @@ class Numbering:
         if self.disorder is None and back.any():
             place = int(np.argmax(back))
             earlier = float(seconds[place - 1] if place else self.last)
-            self.disorder = OutOfOrder(self.clock, before + place + 1, seconds[place], earlier)
+            self.disorder = DataError(
+                f"expected rows in order of {self.clock.column!r}, got "
+                f"{self.clock.shown(seconds[place])} after {self.clock.shown(earlier)} at row "
+                f"{before + place + 1}; sort them by time first"
+            )
         self.last = float(seconds[-1])
         if self.cutting.every is None:
             return self.cutting.task_of(places)

@@ -70,20 +70,25 @@ def require_format(format: str) -> None:
         raise ConfigError(f"unknown time format {format!r}; {closest(str(format), known)}")
 
 
-def formats(values: Any, asked: str | None = None) -> tuple[str, ...]:
-    """The formats that read every one of these texts, in order of preference, `asked` first.
+def formats(column: Any, asked: str | None = None) -> tuple[str, ...]:
+    """The formats that read every value of a column, in order of preference, `asked` first.
 
     >>> formats(pa.array(["01/02/2011", "12/31/2011"])), formats(pa.array(["01/02/2011"]))
     (('month/day/year',), ('month/day/year', 'day/month/year'))
     >>> formats(pa.array(["2011-02-30"])), formats(pa.array(["soon"]))
     ((), ())
     """
+    column = array(column)
+    if pa.types.is_temporal(column.type):
+        return (CLOCK if pa.types.is_time(column.type) else TYPED,)
+    values = factor(column).values
     if not len(values):
         return ()
+    likely = [*dict.fromkeys([*([asked] if asked else []), *_FORMATS])]
     # The first value alone rules out nearly every format, and nearly every column that is no date.
-    known = dict.fromkeys([*([asked] if asked else []), *_FORMATS])
-    likely = [name for name in known if not np.isnan(of_text(values[:1], name)).any()]
-    return tuple(name for name in likely if not np.isnan(of_text(values, name)).any())
+    for some in (values[:1], values):
+        likely = [name for name in likely if not np.isnan(of_text(some, name)).any()]
+    return tuple(likely)
 
 
 def of_text(values: Any, format: str, *, utc: bool = False) -> np.ndarray:
@@ -124,7 +129,7 @@ def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
         return Numbers(values=_of_typed(column, utc=utc), unreadable=0)
     distinct = factor(column)
     if format == TYPED:  # fitted on dates, given texts: take them as they are written
-        format = next(iter(formats(distinct.values)), "year-month-day")
+        format = (*formats(distinct.values), "year-month-day")[0]
     seconds = of_text(distinct.values, format, utc=utc)
     return distinct.numbers(seconds, np.isnan(seconds))
 
@@ -139,16 +144,6 @@ def _with_clock(format: str, text: str) -> str:
         return ""
     longer = (f"{format}{clock}" for clock in CLOCKS)
     return next((one for one in longer if not np.isnan(of_text(pa.array([text]), one)).any()), "")
-
-
-def shown(seconds: float) -> str:
-    """A time for people.
-
-    >>> shown(86400.0), shown(86401.0)
-    ('1970-01-02', '1970-01-02 00:00:01')
-    """
-    text = str(np.datetime64(int(seconds), "s")).replace("T", " ")
-    return text.removesuffix(" 00:00:00")
 
 
 def _of_typed(column: Any, *, utc: bool) -> np.ndarray:
@@ -202,39 +197,29 @@ class Clock:
     column: str
     format: str
 
-    @staticmethod
-    def candidates(column: Any) -> tuple[str, ...]:
-        """The ways in which every value can be read, the likeliest first.
-
-        >>> Clock.candidates(pa.array(["2011-01-31", "2011-02-01"]))
-        ('year-month-day',)
-        >>> Clock.candidates(pa.array([881250949, 881250950])), Clock.candidates(pa.array(["?"]))
-        (('number',), ())
-        """
-        column = array(column)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            return (TYPED,)
-        texts = factor(column).values
-        known = tuple(name for name in formats(texts) if name != CLOCK)
-        read = numbers(texts)
-        return known if read.unreadable or not len(texts) else (*known, NUMBER)
-
-    @staticmethod
-    def readings(name: str, column: Any, asked: str | None) -> "list[Clock]":
+    @classmethod
+    def readings(cls, name: str, column: Any, asked: str | None = None) -> "list[Clock]":
         """The ways in which the first value can be read, the likeliest first; or the one asked for.
 
         Raises DataError if there is none.
+
+        >>> [clock.format for clock in Clock.readings("t", pa.array(["2011-01-31", "?"]))]
+        ['year-month-day']
+        >>> [clock.format for clock in Clock.readings("t", pa.array([881250949, 881250950]))]
+        ['number']
         """
         column = array(column)
         texts = column[:1] if pa.types.is_temporal(column.type) else factor(column).values[:1]
-        formats = [asked] if asked else Clock.candidates(texts)
-        if not formats:
+        known = [asked] if asked else [name for name in formats(texts) if name != CLOCK]
+        if not asked and len(texts) and not numbers(texts).unreadable:
+            known.append(NUMBER)
+        if not known:
             got = repr(texts[0].as_py()) if len(texts) else "no values"
             raise DataError(
                 f"expected dates or numbers in the time column {name!r}, got {got}; "
                 "write them as 2011-01-31 or 2011-01-31 14:30, or say how with --time-format"
             )
-        return [Clock(column=name, format=format) for format in formats]
+        return [cls(column=name, format=format) for format in known]
 
     def seconds(self, table: Any, before: int = 0) -> np.ndarray:
         """Times of the rows; a row without one is an error. `before`: rows that came earlier."""
@@ -253,12 +238,20 @@ class Clock:
         >>> Clock(column="t", format="day/month/year").period(table)
         ('2011-01-31', '2011-02-01')
         """
-        ends = self.seconds(table.take([0, table.num_rows - 1]))
+        first, last = self.seconds(table.take([0, table.num_rows - 1]))
+        return self.shown(first), self.shown(last)
+
+    def shown(self, value: float) -> str:
+        """A time of the column for people.
+
+        >>> [Clock(column="t", format="number").shown(value) for value in (12.0, 881250949.0)]
+        ['12', '1997-12-04 15:55:49']
+        """
         try:
-            unit = self.per_second(float(ends[0]))
-        except DataError:
-            return f"{ends[0]:g}", f"{ends[1]:g}"
-        return shown(ends[0] / unit), shown(ends[1] / unit)
+            seconds = int(value / self.per_second(value))
+        except DataError:  # no time since 1970
+            return f"{value:g}"
+        return str(np.datetime64(seconds, "s")).replace("T", " ").removesuffix(" 00:00:00")
 
     def doubts(self, table: Any) -> tuple[str, ...]:
         """A note where times are small whole numbers that come again and again, as ages do.
@@ -302,15 +295,4 @@ class Unreadable(DataError):
             f"expected a time written as {clock.format} in every row of {clock.column!r}, got "
             f"{repr(got) if got else 'nothing'} (first at row {row}); "
             f"mend those rows or leave them out{advice}"
-        )
-
-
-class OutOfOrder(DataError):
-    """A row that is older than the one before it."""
-
-    def __init__(self, clock: Clock, row: int, later: float, earlier: float) -> None:
-        words = "{:g}".format if clock.format == NUMBER else shown
-        super().__init__(
-            f"expected rows in order of {clock.column!r}, got {words(later)} after "
-            f"{words(earlier)} at row {row}; sort them by time first"
         )

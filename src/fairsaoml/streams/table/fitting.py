@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
+from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.columns import SHOWN, dressed, factor, require_flat, some
-from fairsaoml.streams.table.dates import Clock
 from fairsaoml.streams.table.encoder import Date, Encoder, Numeric
 from fairsaoml.streams.table.groups import fit_sensitive
 from fairsaoml.streams.table.guess import may_be_protected
@@ -94,11 +94,11 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
             others = sorted({*distinct.values.to_pylist()} - {*folded.to_pylist()})
             yield f"column {name!r}: values that differ in case only are one: {some(others)}"
     for name in (column.name for column in encoder.columns if isinstance(column, Date)):
-        if time_format is None and set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
+        if time_format is None and set(dates.formats(table[name])) >= MONTH_OR_DAY:
             yield day_or_month(name)
 
 
-def leaks(first: Task, last: Task | None, encoder: Encoder) -> tuple[str, ...]:
+def leaks(encoder: Encoder, first: Task, last: Task | None = None) -> tuple[str, ...]:
     """Notes on columns that alone say what the label or a group says in the first task.
 
     And on those that say the label in the `last` rows only, where these are known.

@@ -19,16 +19,7 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.core.types import Attribute
-from fairsaoml.streams.table.columns import (
-    POINT,
-    canonical,
-    decimal_of,
-    factor,
-    numbers,
-    positions,
-    some,
-    texts,
-)
+from fairsaoml.streams.table import columns as raw
 
 MISSING = "missing"  # what saved encoders of version 1 call the level of rows without a value
 MAX_LEVELS = 12  # groups of one attribute; each brings its own constraints
@@ -57,7 +48,7 @@ class Sensitive:
     above: bool = False  # whether a number equal to a cut lies below it, as in "age>40"
     fold: bool = False  # whether values that differ in case only are one; not in old encoders
     range: str | None = None  # how a range was asked for, such as "age>40"
-    decimal: str = POINT  # what stands before decimals in the texts of a range
+    decimal: str = raw.POINT  # what stands before decimals in the texts of a range
 
     @property
     def attribute(self) -> Attribute:
@@ -79,19 +70,19 @@ class Sensitive:
         """
         column, unknown = table[self.column], len(self.levels)
         if self.cuts:
-            values = numbers(column, self.decimal).values
+            values = raw.numbers(column, self.decimal).values
             codes = np.searchsorted(self.cuts, values, side="left" if self.above else "right")
             absent = np.isnan(values)
             codes = np.where(absent, unknown, codes).astype(np.int32)
             return Grouped(codes, int(absent.sum()), {})
-        distinct = factor(column)
+        distinct = raw.factor(column)
         missing, gap = int((distinct.codes < 0).sum()), unknown
         if self.value is None:
-            place = positions(distinct.values, self.levels, fold=self.fold)
+            place = raw.positions(distinct.values, self.levels, fold=self.fold)
             if MISSING in self.levels:  # of encoders of version 1: a gap was a group of its own
                 gap = self.levels.index(MISSING)
         else:  # any other value is of the first of two levels
-            place = positions(distinct.values, [self.value], fold=self.fold) + 1
+            place = raw.positions(distinct.values, [self.value], fold=self.fold) + 1
         codes = distinct.spread(np.where(place < 0, unknown, place), gap).astype(np.int32)
         rows = distinct.counts()
         strange = {distinct.values[i].as_py(): int(rows[i]) for i in np.flatnonzero(place < 0)}
@@ -124,22 +115,18 @@ class Crossed:
             JOINED.join(pair) if all(pair) else ""
             for pair in product(*((*part.levels, "") for part in self.parts))
         ]
-        place = {level: code for code, level in enumerate(self.levels)}
-        code_of = np.array([place.get(pair, len(self.levels)) for pair in pairs], np.int32)
+        code_of = {level: code for code, level in enumerate(self.levels)}
+        codes = np.array([code_of.get(pair, len(self.levels)) for pair in pairs], np.int32)
         shape = [len(part.levels) + 1 for part in self.parts]
         pair_of = np.ravel_multi_index([one.codes for one in grouped], shape)
-        rows = dict(zip(*np.unique(pair_of, return_counts=True), strict=True))
-        new = {pairs[i]: int(n) for i, n in rows.items() if pairs[i] and pairs[i] not in place}
-        of_parts = {
+        strange = {
             f"{part.column}={value}": n
             for part, one in zip(self.parts, grouped, strict=True)
             for value, n in one.strange.items()
         }
-        return Grouped(
-            codes=code_of[pair_of],
-            missing=max(one.missing for one in grouped),
-            strange=of_parts | new,
-        )
+        rows = zip(pairs, np.bincount(pair_of, minlength=len(pairs)).tolist(), strict=True)
+        strange |= {pair: n for pair, n in rows if n and pair and pair not in code_of}
+        return Grouped(codes[pair_of], max(one.missing for one in grouped), strange)
 
 
 Protected = Sensitive | Crossed
@@ -188,8 +175,8 @@ def known_by_column(known: Any, protected: Sequence[str]) -> dict[str, list[str]
                 f"expected known groups of a sensitive column, got {name!r}; "
                 f"{closest(name, protected)}"
             )
-        several = [values] if isinstance(values, str) else values
-        levels.setdefault(name, []).extend(filter(None, canonical(texts(several)).to_pylist()))
+        texts = raw.texts([values] if isinstance(values, str) else values)
+        levels.setdefault(name, []).extend(filter(None, raw.canonical(texts).to_pylist()))
     return levels
 
 
@@ -261,7 +248,7 @@ def _fit_range(spec: str, name: str, sign: str, rest: str, column: Any) -> Sensi
         cuts=tuple(cuts),
         above=above,
         range=spec.replace(" ", ""),
-        decimal=decimal_of(column),
+        decimal=raw.decimal_of(column),
     )
     grouped = fitted.codes({name: column})
     _require_values(name, grouped.missing, len(column))
@@ -273,18 +260,18 @@ def fit_levels(
     name: str, column: Any, value: str | None = None, known: Sequence[str] = ()
 ) -> Sensitive:
     """The levels of a column, or one value against the rest, from the first task and `known`."""
-    distinct = factor(column).folded()
+    distinct = raw.factor(column).folded()
     _require_values(name, int((distinct.codes < 0).sum()), len(distinct.codes))
     spelled = {level.lower(): level for level in [*known, *distinct.values.to_pylist()]}
     # "missing" is the word for what it says.
     levels = in_order_of_size([level for level in spelled.values() if level != MISSING])
     if value is not None:
-        value = canonical(pa.array([value])).to_pylist()[0] or value
+        value = raw.canonical(pa.array([value])).to_pylist()[0] or value
         chosen = spelled.get(value.lower(), "")
         if chosen not in levels:
             raise DataError(
                 f"expected {value!r} among the values of the sensitive column {name!r}, "
-                f"got {some(levels)} in the first task; {closest(value, levels)}; if it comes "
+                f"got {raw.some(levels)} in the first task; {closest(value, levels)}; if it comes "
                 f"later, add --known-groups {shlex.quote(f'{name}={value}')}"
             )
     if len(levels) < 2:
@@ -310,8 +297,8 @@ def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
     if len(levels) > MAX_LEVELS:
         raise DataError(
             f"expected at most {MAX_LEVELS} groups in the sensitive column {name!r}, got "
-            f"{len(levels)} ({some(levels)}) in the first task; group its values first, name one "
-            f"({name}={levels[0]}), or cut numbers into ranges ({name}:18,30,50)"
+            f"{len(levels)} ({raw.some(levels)}) in the first task; group its values first, name "
+            f"one ({name}={levels[0]}), or cut numbers into ranges ({name}:18,30,50)"
         )
     return tuple(levels)
 
@@ -319,7 +306,8 @@ def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
 def _one_group(name: str, values: Sequence[str], later: str = "") -> DataError:
     return DataError(
         f"expected two or more groups in the sensitive column {name!r}, got one "
-        f"({some(values)}) in the first task; make the tasks larger or choose another column{later}"
+        f"({raw.some(values)}) in the first task; "
+        f"make the tasks larger or choose another column{later}"
     )
 
 

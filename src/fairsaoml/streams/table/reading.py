@@ -228,24 +228,11 @@ def _of_file(path: Path) -> Source:
             "rename it to what it is, or convert it"
         )
     _require_distinct(columns, str(path))
-    return Source(
-        name=path.name.split(".")[0] or path.name,
-        columns=columns,
-        batches=batches,
-        finite=True,
-        path=path,
-        notes=notes,
-    )
+    stem = path.name.split(".")[0] or path.name
+    return Source(name=stem, columns=columns, batches=batches, finite=True, path=path, notes=notes)
 
 
 def _of_parquet(path: Path) -> tuple[tuple[str, ...], Batches]:
-    with path.open("rb") as file:
-        begins = file.read(4)
-    if begins != b"PAR1":
-        raise DataError(
-            f"expected Parquet in {path}, got a file that begins with {begins!r}; "
-            "rename it to what it is, or download it again"
-        )
     with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
         names = tuple(parquet.schema_arrow.names)
 

@@ -180,40 +180,31 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
     distinct = factor(column).folded()
     rows = dict(zip(distinct.values.to_pylist(), distinct.counts(), strict=True))
     values = in_order_of_size([*rows])
-    if not values:
-        raise DataError(
-            f"expected values in the label {name!r}, got none in the first task; "
-            "choose another column or larger tasks"
-        )
+    if len(values) not in (1, 2):
+        got = f"{len(values)}: {some(values)}" if values else "none in the first task"
+        raise DataError(f"expected two values in the label {name!r}, got {got}; make it two values")
     wish = None if positive is None else _text(positive)
-    if len(values) > 2:
-        raise DataError(
-            f"expected two values in the label {name!r}, got {len(values)}: {some(values)}; "
-            "make it two values"
-        )
     if len(values) == 1:
         values = in_order_of_size(_completed(name, values[0], wish))
-    one, other = values
-    if wish is None:
-        ranks = _rank(one, other), _rank(other, one)
-        if ranks[0] == ranks[1]:
-            found = " and ".join(f"{value!r} ({rows[value]} rows)" for value in values)
-            options = " or ".join(f"--positive {shlex.quote(value)}" for value in values)
+    if wish is not None:
+        values.sort(key=lambda value: value.lower() == wish.lower())
+        if values[1].lower() != wish.lower():
             raise DataError(
-                f"expected to be told which value of the label {name!r} is the positive one, got "
-                f"{found} in the first task; add {options}"
+                f"expected a value of the label {name!r} as positive, got {wish!r}; "
+                f"{closest(wish, values)}"
             )
-        chosen = values[ranks[1] > ranks[0]]
-    elif same := [value for value in values if value.lower() == wish.lower()]:
-        chosen = same[0]
-    else:
+    elif (rank := _rank(*values)) == (other := _rank(*reversed(values))):
+        found = " and ".join(f"{value!r} ({rows[value]} rows)" for value in values)
+        options = " or ".join(f"--positive {shlex.quote(value)}" for value in values)
         raise DataError(
-            f"expected a value of the label {name!r} as positive, got {wish!r}; "
-            f"{closest(wish, values)}"
+            f"expected to be told which value of the label {name!r} is the positive one, got "
+            f"{found} in the first task; add {options}"
         )
-    other = one if chosen == other else other
-    notes = () if wish else (f"label {name}: {chosen!r} counts as positive, {other!r} as negative",)
-    label = Label(column=name, positive=chosen, negative=other)
+    elif rank > other:
+        values.reverse()
+    no, yes = values
+    notes = () if wish else (f"label {name}: {yes!r} counts as positive, {no!r} as negative",)
+    label = Label(column=name, positive=yes, negative=no)
     return label.typed(type_of(column.type)), notes
 
 

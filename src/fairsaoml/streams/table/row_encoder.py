@@ -29,10 +29,9 @@ class RowEncoder:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        ends = list(accumulate(len(column.features) for column in encoder.columns))
-        begins = dict(zip(encoder.columns, [0, *ends], strict=False))
+        *places, self._width = accumulate((len(c.features) for c in encoder.columns), initial=0)
+        begins = dict(zip(encoder.columns, places, strict=True))
         numeric = [column for column in encoder.columns if isinstance(column, Numeric)]
-        self._width = ends[-1] if ends else 0
         self._numeric = [column.name for column in numeric]
         self._decimals = [column.decimal for column in numeric]
         self._place = [begins[column] for column in numeric]

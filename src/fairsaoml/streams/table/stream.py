@@ -117,8 +117,8 @@ def stream_from_table(
     batches = surveyed.source.batches(roles.columns)
     if clock is None and time is not None:  # an iterator: its first rows tell
         head = next((table for table in batches if table.num_rows), None)
-        batches = batches if head is None else chain([head], batches)
         if head is not None:
+            batches = chain([head], batches)
             require_flat(head, roles.flat)
             clock = Clock.readings(time, head[time], time_format)[0]
     numbering = Numbering(cutting, clock)
@@ -138,15 +138,11 @@ def stream_from_table(
     waiting = [chain([first], begun)]  # the pass that fitting began is the first one's to finish
 
     def passes(seed: int) -> Iterator[Task]:
-        if waiting:
-            return encoded_tasks(waiting.pop(), fitted, domain, clock)
         again = cut(surveyed.source.batches(roles.columns), Numbering(cutting, clock))
-        return encoded_tasks(again, fitted, domain, clock)
+        return encoded_tasks(waiting.pop() if waiting else again, fitted, domain, clock)
 
-    first_task = next(encoded_tasks([first], fitted))
-    last_rows = None
-    if surveyed.end is not None:
-        last_rows = next(encoded_tasks([TaskRows(surveyed.end, 0)], fitted))
+    ends = [first] if surveyed.end is None else [first, TaskRows(surveyed.end, 0)]
+    first_task, *last_rows = encoded_tasks(ends, fitted)
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
@@ -178,7 +174,7 @@ def stream_from_table(
             *surveyed.notes,
             *(() if clock is None else clock.doubts(first.table)),
             *notes,
-            *leaks(first_task, last_rows, fitted),
+            *leaks(fitted, first_task, *last_rows),
         ),
     )
 
@@ -221,8 +217,11 @@ def encoded_tasks(
             warnings.append(f"{left_out} rows without a label were left out")
             table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         grouped = [role.codes(table) for role in encoder.sensitive]
+        new_groups = {}
         for role, (codes, missing, strange) in zip(encoder.sensitive, grouped, strict=True):
             attribute = role.attribute.name
+            if strange:
+                new_groups[attribute] = dict(strange)
             if missing:
                 warnings.append(f"{attribute}: {missing} rows without a value, counted apart")
             new = int((codes == len(role.levels)).sum()) - missing
@@ -244,21 +243,17 @@ def encoded_tasks(
             warnings=tuple(warnings),
             left_out=left_out,
             period=period,
-            new_groups={
-                role.attribute.name: dict(one.strange)
-                for role, one in zip(encoder.sensitive, grouped, strict=True)
-                if one.strange
-            },
+            new_groups=new_groups,
         )
 
 
 def _domain(table: Any, column: str | None) -> tuple[str, int]:
     """The name most rows give, the first in the alphabet among equals; and how many names."""
-    distinct = None if column is None else factor(table[column])
-    if distinct is None or not len(distinct.values):
+    if column is None:
         return "", 0
-    counts = distinct.counts()
-    return min(distinct.values.filter(pa.array(counts == counts.max())).to_pylist()), len(counts)
+    names = factor(table[column])
+    rows = dict(zip(names.values.to_pylist(), names.counts(), strict=True))
+    return min(rows, key=lambda name: (-rows[name], name), default=""), len(rows)
 
 
 class TaskSlice(NamedTuple):

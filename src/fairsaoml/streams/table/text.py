@@ -55,7 +55,6 @@ class TextTable:
     def __init__(self, path: Path) -> None:
         self.path, self.notes = path, list[str]()
         head = self._head()
-        self.carriage = "\r" in head and "\n" not in head
         self.columns, self.lines, self.delimiter = _header(path, head)
         if self.delimiter not in ",\t":
             self.notes.append(f"{path.name}: columns are separated by {self.delimiter!r}")
@@ -88,7 +87,7 @@ class TextTable:
 
     def _head(self) -> str:
         """The beginning of the file, at least to the end of its header."""
-        self.carriage, block, size = False, b"", HEAD_BYTES
+        block, size = b"", HEAD_BYTES
         with reading(self.path, "a whole gzip file"), _bytes(self.path) as file:
             while size <= MOST_HEAD_BYTES:
                 block += file.read(size - len(block))
@@ -133,8 +132,6 @@ class _Decoded(io.RawIOBase):
             block = self.file.read(size)
             ended = not block
             text = self.decoder.decode(block, final=ended)
-        if self.table.carriage:
-            text = text.replace("\r", "\n")
         try:
             return text.encode()
         except UnicodeEncodeError as error:  # a byte that was not UTF-8 is a lone surrogate
