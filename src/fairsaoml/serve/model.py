@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.core.types import Task
-from fairsaoml.evaluate.seeds import seed_of
+from fairsaoml.evaluate.seeds import part_of
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.saved import load_run
@@ -66,7 +66,7 @@ class RunModel(LearnerAttributes):
             seeds = ", ".join(map(str, spec.seeds))
             raise ConfigError(f"expected one of the run's seeds ({seeds}), got {chosen}")
         stream, schema = setup.stream, setup.stream.schema
-        state = seed_of(checkpoint.state, spec.seeds.index(chosen))
+        state = part_of(checkpoint.state, spec.seeds.index(chosen))
         self.stream: Stream = stream
         self.online = OnlineLearner.resumed(
             schema, spec.learner, setup.config, seed=chosen, round=checkpoint.round, state=state
