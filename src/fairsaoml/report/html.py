@@ -14,7 +14,7 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate import flags, metrics, rule, verdict
 from fairsaoml.report import changes, figures, groups, reading, words
 from fairsaoml.report.markup import asset, check_picture, render, write_page
-from fairsaoml.report.reading import Block, Run, read_runs
+from fairsaoml.report.reading import Run, read_runs
 from fairsaoml.report.svg import Frame, tick_words
 
 ROWS, SUCH = re.compile(r"\b(\d+) rows"), ", such as "  # in what is said of a round's rows
@@ -39,21 +39,6 @@ def interval_axis(runs: Sequence[Run]) -> tuple[Frame, list[tuple[float, str]]]:
     lows = [entry["low"] for run in runs for *_, entry in judged_first(run)]
     least = math.floor(10 * min([*lows, 0.7])) / 10
     return Frame(*BAR_FRAME, x_range=(least, 1.0)), tick_words(least, 1.0, 4)
-
-
-def aligned(
-    runs: Sequence[Run], whole: bool = True, all_rounds: bool = True
-) -> list[tuple[str, list[tuple[int, Block]]]]:
-    """Return the runs' stretches of rounds by title: domains' ends, whole domains, all rounds.
-
-    Over several domains counts are not pooled: gaps in opposite directions would cancel.
-    """
-    aligned: dict[str, list[tuple[int, Block]]] = {}
-    for i, run in enumerate(runs):
-        for block in run.blocks:
-            if block.end or (all_rounds if block.domain is None else whole):
-                aligned.setdefault(block.title, []).append((i, block))
-    return list(aligned.items())
 
 
 def counted(run: Run, key: str) -> list[tuple[str, int]]:
@@ -176,5 +161,5 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
 # The templates call by name what these modules have (of equal names the last one's), and this one.
 MODULES = (metrics, flags, rule, verdict, reading, changes, figures, words, groups)
 PAGE = {name: value for module in MODULES for name, value in vars(module).items()}
-for function in (aligned, interval_axis, judged_first, settings_of, counted):
+for function in (interval_axis, judged_first, settings_of, counted):
     PAGE[function.__name__] = function
