@@ -102,7 +102,7 @@ def test_the_pool_is_measured_by_the_same_functions(one_pair):
     shift, threshold = deployment(tasks, game.config)
     for t, record in enumerate(records):
         batch = stacked(tasks[t : t + 1], 64)
-        batch = type(batch)(*(leaf[0] for leaf in batch))
+        batch = jax.tree.map(lambda leaf: leaf[0], batch)
         weight, bias = points[t][:-1].astype(np.float32), np.float32(points[t][-1])
         scores = jnp.asarray(batch.x @ weight + bias + np.float32(shift[t]))
         loss, violation = loss_and_violation(
