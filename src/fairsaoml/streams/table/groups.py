@@ -274,12 +274,12 @@ def fit_levels(
                 f"got {raw.some(levels)} in the first task; {closest(value, levels)}; if it comes "
                 f"later, add --known-groups {shlex.quote(f'{name}={value}')}"
             )
-    if len(levels) < 2:
-        option = shlex.quote(f"{name}=VALUE")
-        raise _one_group(name, levels, f", or name those that come later: --known-groups {option}")
-    if value is not None:
-        return Sensitive(column=name, levels=(f"not {chosen}", chosen), value=chosen, fold=True)
-    return Sensitive(column=name, levels=_countable(name, levels), fold=True)
+    option = shlex.quote(f"{name}=VALUE")
+    later = f", or name those that come later: --known-groups {option}"
+    if value is None:
+        return Sensitive(column=name, levels=_countable(name, levels, later), fold=True)
+    _countable(name, levels[:2], later)  # one value and a rest, of however many
+    return Sensitive(column=name, levels=(f"not {chosen}", chosen), value=chosen, fold=True)
 
 
 def _require_values(name: str, missing: int, rows: int) -> None:
@@ -290,10 +290,14 @@ def _require_values(name: str, missing: int, rows: int) -> None:
         )
 
 
-def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
+def _countable(name: str, levels: Sequence[str], later: str = "") -> tuple[str, ...]:
     """The levels, if they are two or more and not too many."""
     if len(levels) < 2:
-        raise _one_group(name, levels)
+        raise DataError(
+            f"expected two or more groups in the sensitive column {name!r}, got one "
+            f"({raw.some(levels)}) in the first task; "
+            f"make the tasks larger or choose another column{later}"
+        )
     if len(levels) > MAX_LEVELS:
         raise DataError(
             f"expected at most {MAX_LEVELS} groups in the sensitive column {name!r}, got "
@@ -301,14 +305,6 @@ def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
             f"one ({name}={levels[0]}), or cut numbers into ranges ({name}:18,30,50)"
         )
     return tuple(levels)
-
-
-def _one_group(name: str, values: Sequence[str], later: str = "") -> DataError:
-    return DataError(
-        f"expected two or more groups in the sensitive column {name!r}, got one "
-        f"({raw.some(values)}) in the first task; "
-        f"make the tasks larger or choose another column{later}"
-    )
 
 
 def in_order_of_size(values: Sequence[str]) -> list[str]:
