@@ -171,10 +171,8 @@ def known_by_column(known: Any, protected: Sequence[str]) -> dict[str, list[str]
     levels: dict[str, list[str]] = {}
     for name, values in pairs:
         if name not in protected:
-            raise ConfigError(
-                f"expected known groups of a sensitive column, got {name!r}; "
-                f"{closest(name, protected)}"
-            )
+            hint = closest(name, protected)
+            raise ConfigError(f"expected known groups of a sensitive column, got {name!r}; {hint}")
         texts = raw.texts([values] if isinstance(values, str) else values)
         levels.setdefault(name, []).extend(filter(None, raw.canonical(texts).to_pylist()))
     return levels
