@@ -8,6 +8,7 @@ fitted on a CSV file also reads a dataframe.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -312,10 +313,8 @@ def _plain_numbers(column: Any) -> Any:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
     if _is_text(kind):
-        try:
+        with suppress(pa.ArrowInvalid):
             return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
-        except pa.ArrowInvalid:
-            return None
     return None
 
 

@@ -88,9 +88,8 @@ class Cut:
         given = {"tasks": tasks, "every": every, "rows": rows}
         chosen = [option for option, value in given.items() if value is not None]
         if len(chosen) > 1:
-            raise ConfigError(
-                f"tasks are cut in one way, got {' and '.join(chosen)}; use one of them"
-            )
+            got = " and ".join(chosen)
+            raise ConfigError(f"tasks are cut in one way, got {got}; use one of them")
         for option, value in (("tasks", tasks), ("rows", rows)):
             if value is not None and (type(value) is not int or not 1 <= value <= MOST):
                 raise ConfigError(

@@ -140,9 +140,7 @@ def _with_clock(format: str, text: str) -> str:
     >>> _with_clock("%d.%m.%Y", "31.01.2011 14:30"), _with_clock("%d.%m.%Y", "soon")
     ('%d.%m.%Y %H:%M', '')
     """
-    if PATTERN not in format:
-        return ""
-    longer = (f"{format}{clock}" for clock in CLOCKS)
+    longer = [f"{format}{clock}" for clock in CLOCKS if PATTERN in format]
     return next((one for one in longer if not np.isnan(of_text(pa.array([text]), one)).any()), "")
 
 

@@ -205,9 +205,8 @@ class Encoder:
     @property
     def schema(self) -> Schema:
         """What a learner must know of the rows."""
-        return Schema(
-            features=self.features, attributes=tuple(role.attribute for role in self.sensitive)
-        )
+        attributes = tuple(role.attribute for role in self.sensitive)
+        return Schema(features=self.features, attributes=attributes)
 
     def transform(self, frame: Any) -> np.ndarray:
         """Rows of any dataframe or file as (row, feature) float32."""

@@ -93,29 +93,27 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
             yield day_or_month(name)
 
 
-def leaks(encoder: Encoder, first: Task, last: Task | None = None) -> tuple[str, ...]:
+def leaks(encoder: Encoder, first: Task, last: Task | None = None) -> Iterator[str]:
     """Notes on columns that alone say what the label or a group says in the first task.
 
     And on those that say the label in the `last` rows only, where these are known.
     """
-    notes = []
     told = _telling(first, encoder)
     for group, areas in told.items():
         if areas and group:
-            notes.append(f"appears to restate {group}, think of --drop: {_listed(areas)}")
+            yield f"appears to restate {group}, think of --drop: {_listed(areas)}"
         elif areas:
-            notes.append(
+            yield (
                 "likely leak, tells the label apart on its own in the first task; --drop it unless "
                 f"it is known before the decision: {_listed(areas)}"
             )
     later = {} if last is None else _telling(last, encoder).get(LABEL, {})
     if later := {name: later[name] for name in later if name not in told.get(LABEL, {})}:
-        notes.append(
+        yield (
             "likely leak, tells the label apart on its own in the table's last rows, and did not "
             "in the first task; --drop it unless it is known before the decision: "
             f"{_listed(later)}"
         )
-    return tuple(notes)
 
 
 def _listed(areas: Mapping[str, float]) -> str:

@@ -171,10 +171,8 @@ def known_by_column(known: Any, protected: Sequence[str]) -> dict[str, list[str]
     levels: dict[str, list[str]] = {}
     for name, values in pairs:
         if name not in protected:
-            raise ConfigError(
-                f"expected known groups of a sensitive column, got {name!r}; "
-                f"{closest(name, protected)}"
-            )
+            hint = closest(name, protected)
+            raise ConfigError(f"expected known groups of a sensitive column, got {name!r}; {hint}")
         texts = raw.texts([values] if isinstance(values, str) else values)
         levels.setdefault(name, []).extend(filter(None, raw.canonical(texts).to_pylist()))
     return levels
@@ -274,12 +272,12 @@ def fit_levels(
                 f"got {raw.some(levels)} in the first task; {closest(value, levels)}; if it comes "
                 f"later, add --known-groups {shlex.quote(f'{name}={value}')}"
             )
-    if len(levels) < 2:
-        option = shlex.quote(f"{name}=VALUE")
-        raise _one_group(name, levels, f", or name those that come later: --known-groups {option}")
-    if value is not None:
-        return Sensitive(column=name, levels=(f"not {chosen}", chosen), value=chosen, fold=True)
-    return Sensitive(column=name, levels=_countable(name, levels), fold=True)
+    option = shlex.quote(f"{name}=VALUE")
+    later = f", or name those that come later: --known-groups {option}"
+    if value is None:
+        return Sensitive(column=name, levels=_countable(name, levels, later), fold=True)
+    _countable(name, levels[:2], later)  # one value and a rest, of however many
+    return Sensitive(column=name, levels=(f"not {chosen}", chosen), value=chosen, fold=True)
 
 
 def _require_values(name: str, missing: int, rows: int) -> None:
@@ -290,10 +288,14 @@ def _require_values(name: str, missing: int, rows: int) -> None:
         )
 
 
-def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
+def _countable(name: str, levels: Sequence[str], later: str = "") -> tuple[str, ...]:
     """The levels, if they are two or more and not too many."""
     if len(levels) < 2:
-        raise _one_group(name, levels)
+        raise DataError(
+            f"expected two or more groups in the sensitive column {name!r}, got one "
+            f"({raw.some(levels)}) in the first task; "
+            f"make the tasks larger or choose another column{later}"
+        )
     if len(levels) > MAX_LEVELS:
         raise DataError(
             f"expected at most {MAX_LEVELS} groups in the sensitive column {name!r}, got "
@@ -301,14 +303,6 @@ def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
             f"one ({name}={levels[0]}), or cut numbers into ranges ({name}:18,30,50)"
         )
     return tuple(levels)
-
-
-def _one_group(name: str, values: Sequence[str], later: str = "") -> DataError:
-    return DataError(
-        f"expected two or more groups in the sensitive column {name!r}, got one "
-        f"({raw.some(values)}) in the first task; "
-        f"make the tasks larger or choose another column{later}"
-    )
 
 
 def in_order_of_size(values: Sequence[str]) -> list[str]:

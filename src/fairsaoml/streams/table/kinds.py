@@ -57,11 +57,10 @@ def fit_encoder(
     table = read_table(frame)
     kinds = dict(kinds or {})
     need(kinds, table.column_names)
+    known = (*encoder.KINDS, "drop")
     for kind in kinds.values():
-        if kind not in (*encoder.KINDS, "drop"):
-            raise ConfigError(
-                f"expected a kind of column, got {kind!r}; {closest(kind, encoder.KINDS)}"
-            )
+        if kind not in known:
+            raise ConfigError(f"expected a kind of column, got {kind!r}; {closest(kind, known)}")
     fitted = {
         name: _fit(name, table[name], kinds.get(name), time_format, keep=name in keep)
         for name in table.column_names

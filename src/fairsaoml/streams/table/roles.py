@@ -189,9 +189,9 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
     if wish is not None:
         values.sort(key=lambda value: value.lower() == wish.lower())
         if values[1].lower() != wish.lower():
+            hint = closest(wish, values)
             raise DataError(
-                f"expected a value of the label {name!r} as positive, got {wish!r}; "
-                f"{closest(wish, values)}"
+                f"expected a value of the label {name!r} as positive, got {wish!r}; {hint}"
             )
     elif (rank := _rank(*values)) == (other := _rank(*reversed(values))):
         found = " and ".join(f"{value!r} ({rows[value]} rows)" for value in values)

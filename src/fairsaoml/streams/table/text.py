@@ -108,9 +108,7 @@ class TextTable:
             self.note("read as UTF-16")
             return "utf-16"
         if b"\0" in block:
-            raise DataError(
-                f"expected text in {self.path}, got binary data; rename it to what it is"
-            )
+            raise DataError(f"expected text in {self.path}, got binary data; rename or convert it")
         return UTF_8
 
 
