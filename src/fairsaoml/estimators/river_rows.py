@@ -25,11 +25,12 @@ class Rows:
             (self.features, rows.features, np.nan),
             (self.groups, rows.groups, None),
         ):
-            for name in theirs:
+            for name, values in theirs.items():
                 if name not in mine:
                     mine[name] = [unknown] * before
-            for name, column in mine.items():
-                column.extend(theirs[name][part] if name in theirs else [unknown] * len(labels))
+                mine[name].extend(values[part])
+            for name in mine.keys() - theirs.keys():
+                mine[name].extend([unknown] * len(labels))
         self.labels.extend(labels)
 
     def matrix(self, slots: Mapping[Hashable, int], width: int) -> np.ndarray:
