@@ -70,13 +70,11 @@ def round_of_seeds(
 
     def one_by_one(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
         batches = [part_of(stacked([task], len(task.y)), 0) for task in tasks]
-        states, outcomes = [], []
-        for index in range(len(seeds)):
-            batch, own = batches[index % len(batches)], part_of(state, index)
-            own, outcome = run_round(learner, problem, None, round, own, batch)
-            states.append(own)
-            outcomes.append(outcome)
-        return together(states), outcomes
+        done = [
+            run_round(learner, problem, None, round, part_of(state, i), batches[i % len(batches)])
+            for i in range(len(seeds))
+        ]
+        return together([state for state, _ in done]), [outcome for _, outcome in done]
 
     if learner.turn:
         return one_by_one
@@ -152,7 +150,7 @@ def all_rounds(rounds: Sequence[Sequence[Task]], *, shared: bool) -> Batch:
     """Every round's tasks padded to one size: (seed, round, row, ...), (round, ...) if shared."""
     size = bucket(max(len(task.y) for tasks in rounds for task in tasks))
     by_round = [stacked(tasks, size) for tasks in rounds]
-    batches = Batch(*(np.stack(same, axis=1) for same in zip(*by_round, strict=True)))
+    batches = jax.tree.map(lambda *same: np.stack(same, axis=1), *by_round)
     return part_of(batches, 0) if shared else batches
 
 
