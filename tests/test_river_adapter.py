@@ -85,6 +85,18 @@ def test_rows_in_dataframes_are_the_same_rows(make, size):
     assert memory(model) == memory(taught())
 
 
+def test_columns_that_are_called_by_numbers_are_columns():
+    model = quick(sensitive=(7,))
+    model.learn_many(pd.DataFrame({0: X[:, 0], 1: X[:, 1], 7: SEX}), Y)
+    assert list(model._slots) == [0, 1]
+    assert memory(model) == memory(taught())
+
+
+def test_a_moment_is_no_feature():
+    with pytest.raises(ValueError, match=r"Timestamp to float: .* the feature 'when'"):
+        quick().learn_many(FRAME.assign(when=pd.Timestamp("2020-01-01")), Y)
+
+
 def test_predictions_are_of_the_kind_of_the_dataframe():
     model = taught()
     decided, shares = model.predict_many(FRAME), model.predict_proba_many(FRAME)

@@ -25,11 +25,12 @@ class Rows:
             (self.features, rows.features, np.nan),
             (self.groups, rows.groups, None),
         ):
-            for name in theirs:
+            for name, values in theirs.items():
                 if name not in mine:
                     mine[name] = [unknown] * before
-            for name, column in mine.items():
-                column.extend(theirs[name][part] if name in theirs else [unknown] * len(labels))
+                mine[name].extend(values[part])
+            for name in mine.keys() - theirs.keys():
+                mine[name].extend([unknown] * len(labels))
         self.labels.extend(labels)
 
     def matrix(self, slots: Mapping[Hashable, int], width: int) -> np.ndarray:
@@ -57,8 +58,10 @@ def features_of(x: Mapping, sensitive: Sequence) -> dict[Hashable, list[float]]:
 
 def columns_of(X: nw.DataFrame, sensitive: Sequence) -> tuple[dict[Any, Any], dict[str, list]]:
     """Return the same for a dataframe's rows, and its sensitive columns by name."""
-    features = {name: _numbers(X[name]) for name in X.columns if name not in sensitive}
-    return features, {str(key): [*map(value_or_none, X[key].to_list())] for key in sensitive}
+    # Not X[name]: where names are numbers, that would be a row.
+    columns = {name: X.get_column(name) for name in X.columns if name not in sensitive}
+    groups = {str(key): values_of(X.get_column(key)) for key in sensitive}
+    return {name: _numbers(name, column) for name, column in columns.items()}, groups
 
 
 def frame_of(X: Any) -> nw.DataFrame:
@@ -83,12 +86,11 @@ def _number(name: Hashable, value: Any) -> float:
         ) from None
 
 
-def _numbers(column: nw.Series) -> Any:
-    """Return a column's numbers; one by one where a value needs a message of its own."""
-    try:
+def _numbers(name: Hashable, column: nw.Series) -> Any:
+    """Return a column's numbers; of texts and the like one by one, with a message of its own."""
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return np.asarray(column.to_numpy(), np.float64)
-    except (TypeError, ValueError):
-        return [_number(column.name, value) for value in column.to_list()]
+    return [_number(name, value) for value in column.to_list()]
 
 
 def value_or_none(value: Any) -> Any:

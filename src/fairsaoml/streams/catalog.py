@@ -74,10 +74,7 @@ def require_file(name: str) -> None:
     path = Path(name)
     if not is_table(name) or path.exists():
         return
-    try:
-        there = [one.name for one in path.parent.iterdir() if is_table(one.name)][:MOST_FILES]
-    except OSError:
-        there = []
+    there = [one.name for one in path.parent.glob("*") if is_table(one.name)][:MOST_FILES]
     meant = get_close_matches(path.name, there, n=1)
     advice = f"did you mean {str(path.with_name(meant[0]))!r}?" if meant else "check the path"
     raise DataError(f"expected a file at {path}, got no such file; {advice}")

@@ -18,6 +18,7 @@ import re
 import tomllib
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time
@@ -114,12 +115,8 @@ def read_stops(path: Path) -> Stops:
         raise DataError(f"{path.name}: expected stops in the five boroughs, got none")
     day, moment = (table[name].cast(pa.int32()) for name in ("date", "timestop"))
     order = np.lexsort((pc.fill_null(moment, -1), day))  # stable: else as published
-    years, counts = np.unique(pc.year(dates.drop_null()), return_counts=True)
-    return Stops(
-        table.take(order).combine_chunks(),
-        dict(zip(years.tolist(), counts.tolist(), strict=True)),
-        notes,
-    )
+    counts = Counter(sorted(pc.year(dates.drop_null()).to_pylist()))
+    return Stops(table.take(order).combine_chunks(), counts, notes)
 
 
 # What a single text means -------------------------------------------------------------------
