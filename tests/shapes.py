@@ -39,7 +39,7 @@ def checked(function: Callable) -> Callable:
 
 def trace() -> None:
     """Trace a round of every learner, of a known and of an endless stream."""
-    from fairsaoml.checks import subject as checks
+    from fairsaoml.checks import small as checks
     from fairsaoml.evaluate.round import run_round
     from fairsaoml.learners.registry import BUILTIN
 
