@@ -181,9 +181,7 @@ def table_path(saved: Mapping[str, Any], folder: Path) -> Path:
     for place in places:
         if place.exists():
             return place
-    raise DataError(
-        f"expected the run's table at {places[0]}, got none; put it back, or start a new run"
-    )
+    raise DataError(f"expected the run's table at {places[0]}, got none; put it back or start anew")
 
 
 def pairs(settings: Mapping[str, Any]) -> list[str]:
