@@ -65,6 +65,8 @@ def progress(runs: Sequence[Run]) -> Chart:
     longest = max(runs, key=lambda run: run.rounds[-1])
     bins = _pooled_bins(runs, longest)
     notions = dict.fromkeys(key for run in runs for key in (*run.asked.judged, "dp", "eo"))
+    pairs = product(attributes_of(runs), notions)
+    panels = [_ratio_panel(runs, bins, *pair, longest.span) for pair in pairs]
     names = ", ".join(run.name for run in runs)
     return Chart(
         title="Fairness and accuracy over time",
@@ -72,13 +74,7 @@ def progress(runs: Sequence[Run]) -> Chart:
         "where the ratio is undefined. The tables below give the numbers.",
         run=longest,
         bins=bins,
-        panels=[
-            *(
-                _ratio_panel(runs, bins, attribute, notion, longest.span)
-                for attribute, notion in product(attributes_of(runs), notions)
-            ),
-            _accuracy_panel(runs, bins, longest),
-        ],
+        panels=[*panels, _accuracy_panel(runs, bins, longest)],
         name_ends=len(runs) > 1,
     )
 

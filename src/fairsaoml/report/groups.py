@@ -54,12 +54,6 @@ def rate_rows(runs: Sequence[Run], attribute: str) -> list[RateRow]:
     ]
 
 
-def ends_in_words(runs: Sequence[Run]) -> str:
-    """Return which rounds `rate_rows` are of."""
-    ends = {block.domain: block.title for run in runs[::-1] for block in run.blocks if block.end}
-    return next(iter(ends.values())) if len(ends) == 1 else "The last rounds of each domain"
-
-
 def groups_in(rows: Sequence[RateRow]) -> dict[str, int]:
     """Return the number of each group's mark."""
     return {group: i for i, group in enumerate(dict.fromkeys(g for r in rows for g in r.groups))}

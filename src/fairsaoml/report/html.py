@@ -14,13 +14,11 @@ from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate import flags, metrics, rule, verdict
 from fairsaoml.report import changes, figures, groups, reading, words
 from fairsaoml.report.markup import asset, check_picture, render, write_page
-from fairsaoml.report.reading import Block, Run, read_runs
+from fairsaoml.report.reading import Run, read_runs
 from fairsaoml.report.svg import Frame, tick_words
 
 ROWS, SUCH = re.compile(r"\b(\d+) rows"), ", such as "  # in what is said of a round's rows
 MOST_FEATURES = 24  # named; the rest is counted
-MOST_TROUBLES = 8  # kinds listed for each run; the rest is counted
-TROUBLES = {"Undefined": "undefined", "Few cases": "insufficient", "Warning": "warnings"}
 BAR_FRAME = (12.0, 2.0, 196.0, 18.0)  # of an interval's bar: left, top, width, height
 PICTURE = 900.0  # the width of a drawing that stands alone
 
@@ -43,50 +41,22 @@ def interval_axis(runs: Sequence[Run]) -> tuple[Frame, list[tuple[float, str]]]:
     return Frame(*BAR_FRAME, x_range=(least, 1.0)), tick_words(least, 1.0, 4)
 
 
-def aligned(
-    runs: Sequence[Run], whole: bool = True, all_rounds: bool = True
-) -> list[tuple[str, list[tuple[int, Block]]]]:
-    """Return the runs' stretches of rounds by title: domains' ends, whole domains, all rounds.
+def counted(run: Run, key: str) -> list[tuple[str, int]]:
+    """Return what a run's lines say under a key, and how often; rows in it are of all rounds.
 
-    Over several domains counts are not pooled: gaps in opposite directions would cancel.
-    """
-    aligned: dict[str, list[tuple[int, Block]]] = {}
-    for i, run in enumerate(runs):
-        for block in run.blocks:
-            if block.end or (all_rounds if block.domain is None else whole):
-                aligned.setdefault(block.title, []).append((i, block))
-    return list(aligned.items())
-
-
-def troubles_of(runs: Sequence[Run]) -> list[tuple[int, str, str, str]]:
-    """Return what was undefined, rests on few rows or was warned of: run, kind, what, how often."""
-    rows = []
-    for i, run in enumerate(runs):
-        for kind, key in TROUBLES.items():
-            counts = _counted(run.lines, key, len(run.seeds)).most_common()
-            for what, times in counts[:MOST_TROUBLES]:
-                rows.append((i, kind, what, f"{times:,} of {len(run.lines):,}"))
-            if rest := counts[MOST_TROUBLES:]:
-                times = sum(number for _, number in rest)
-                rows.append((i, kind, f"{len(rest)} other kinds", f"{times:,}"))
-    return rows
-
-
-def _counted(lines: Sequence[Mapping[str, Any]], key: str, seeds: int) -> Counter[str]:
-    """How often each thing was said; rows that were counted in it are those of all rounds.
-
+    >>> from types import SimpleNamespace as Fake
     >>> said = [{"warnings": ["3 rows are odd, such as 'a'"]}, {"warnings": ["4 rows are odd"]}]
-    >>> _counted(said, "warnings", seeds=1)
-    Counter({"7 rows are odd, such as 'a'": 2})
+    >>> counted(Fake(lines=said, seeds=[0]), "warnings")
+    [("7 rows are odd, such as 'a'", 2)]
     """
     kinds: dict[str, list[str]] = {}
-    for item in (_words(item) for line in lines for item in line.get(key) or []):
+    for item in (_words(item) for line in run.lines for item in line.get(key) or []):
         kinds.setdefault(ROWS.sub("", item.split(SUCH)[0]), []).append(item)
     counts: Counter[str] = Counter()
     for said in kinds.values():
         rows = sum(int(found[1]) for item in said if (found := ROWS.search(item)))
-        counts[ROWS.sub(f"{rows // seeds} rows", said[0], count=1)] = len(said)
-    return counts
+        counts[ROWS.sub(f"{rows // len(run.seeds)} rows", said[0], count=1)] = len(said)
+    return counts.most_common()
 
 
 def settings_of(runs: Sequence[Run]) -> list[dict[str, list[str]]]:
@@ -191,5 +161,5 @@ def _by_stream(runs: Sequence[Run]) -> list[list[Run]]:
 # The templates call by name what these modules have (of equal names the last one's), and this one.
 MODULES = (metrics, flags, rule, verdict, reading, changes, figures, words, groups)
 PAGE = {name: value for module in MODULES for name, value in vars(module).items()}
-for function in (aligned, interval_axis, judged_first, settings_of, troubles_of):
+for function in (interval_axis, judged_first, settings_of, counted):
     PAGE[function.__name__] = function

@@ -53,7 +53,6 @@ class Run:
     domains: Sequence[Domain]
     blocks: Sequence[Block]
     finished: bool  # whether the run came to its end and wrote its summary
-    length: int | None  # how many rounds the stream has, when that is known
     asked: Asked
     verdict: Mapping[str, Any]  # as in summary.json, of the journal as it is
     left_out: Sequence[str]  # what was not learned from, in words
@@ -88,11 +87,6 @@ class Run:
     def periods(self) -> dict[int, tuple[str, str]]:
         """The first and the last time of each round, where the stream has times."""
         return {line["round"]: tuple(line["period"]) for line in self.lines if line.get("period")}
-
-    @property
-    def rows_a_seed(self) -> int:
-        """How many rows each seed has seen."""
-        return round(sum(line.get("rows") or 0 for line in self.lines) / len(self.seeds))
 
     @property
     def span(self) -> tuple[float, float]:
@@ -196,7 +190,6 @@ def read_run(folder: Path) -> Run:
         domains=domains,
         blocks=_blocks(summary, domains),
         finished=finished,
-        length=(spec.get("stream") or {}).get("length"),
         asked=Asked.of(spec),
         verdict=judge(lines, Asked.of(spec)),
         left_out=left_out_words(summary),

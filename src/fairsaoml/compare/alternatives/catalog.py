@@ -1,19 +1,22 @@
-"""The models of other libraries by name: how each is made, what it promises, what it needs.
+"""The models of other libraries by name: how each is made; in `catalog.json` what it promises.
 
 An alternative decides a task's rows and then learns their labels. Those of scikit-learn are
 refitted (logistic regression and boosted trees) or learn by stochastic gradient; those of River
 learn row by row, all rows of a task being decided before any is learned. Fairlearn's are reductions
-and post-processing over logistic regression, refitted on a window. Of several protected attributes
-the first is the one they keep fair. A group with one class only in the window cannot be held
-against the others there: its rows are decided, but not fitted on.
+and post-processing over logistic regression, refitted on a window of tasks: the whole past would
+hold every domain gone by. Of several protected attributes the first is the one they keep fair. A
+group with one class only in the window cannot be held against the others there: its rows are
+decided, but not fitted on.
 `balanced`: both classes weigh the same, as our learners decide with `decision=balanced`.
 """
 
+import json
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
@@ -32,8 +35,6 @@ Fit = Callable[[Any, Any, Any], Decide]  # of features, labels of both classes, 
 
 NOTHING_LEARNED = 0  # the class of every row before the first labels, as our learners decide
 SEEDS = 2**32  # how many seeds NumPy's older generators know
-RECENT = {"window": 16, "every": 1}  # tasks: the whole past would hold every domain gone by
-PAST = {"window": None, "every": 1, "balanced": False}
 
 
 class Alternative(Protocol):
@@ -44,30 +45,6 @@ class Alternative(Protocol):
 
     def learn(self, task: Task) -> None:
         """Learn from a task with at least one row."""
-
-
-class Listing(NamedTuple):
-    """How an alternative is made, and what a reader of its row must know."""
-
-    factory: Callable[[Schema, int, SimpleNamespace], Alternative]
-    package: str  # the library's; also the extra of fairsaoml that installs it
-    words: str
-    settings: Mapping[str, Any]  # with its library's defaults
-    constraints: str = "none"  # what is kept fair, in our words
-    random: bool = False  # whether seeds differ though the rows do not
-
-
-CATALOG: dict[str, Listing] = {}
-
-
-def _listed(name: str, *listing: Any, **more: Any) -> Callable[[Any], Any]:
-    """Put the function below into the catalog."""
-
-    def register(factory: Any) -> Any:
-        CATALOG[name] = Listing(factory, *listing, **more)
-        return factory
-
-    return register
 
 
 class Refitted:
@@ -112,13 +89,11 @@ def constant(label: int) -> Decide:
     return lambda x, group: np.full(len(x), label)
 
 
-@_listed("logistic-refit", "scikit-learn", "scikit-learn LogisticRegression", {**PAST, "C": 1.0})
 def logistic_refit(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
     return _refitted(LogisticRegression(C=settings.C), settings)
 
 
-@_listed("boosted-refit", "scikit-learn", "scikit-learn HistGradientBoostingClassifier", PAST)
 def boosted_refit(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`HistGradientBoostingClassifier` fitted on all the past."""
     return _refitted(HistGradientBoostingClassifier(random_state=seed), settings)
@@ -134,14 +109,7 @@ def _refitted(model: Any, settings: SimpleNamespace) -> Alternative:
     return Refitted(fit, window=settings.window, every=settings.every)
 
 
-@_listed(
-    "sgd",
-    "scikit-learn",
-    "scikit-learn SGDClassifier of logistic loss, one pass over each task",
-    {"alpha": 1e-4, "average": False, "learning_rate": "optimal", "eta0": 0.01},
-    random=True,
-)
-class Partial:
+class StochasticGradient:
     """`SGDClassifier(loss="log_loss")`: one pass over each task by `partial_fit`."""
 
     def __init__(self, schema: Schema, seed: int, settings: SimpleNamespace) -> None:
@@ -179,30 +147,6 @@ def exponentiated_gradient(
     return _of_first_attribute(fit, schema, settings)
 
 
-for _name, _moment, _notion in (
-    ("expgrad", "DemographicParity", "dp"),
-    ("expgrad-eo", "EqualizedOdds", "eo"),
-):
-    CATALOG[_name] = Listing(
-        partial(exponentiated_gradient, _moment),
-        "fairlearn",
-        f"Fairlearn ExponentiatedGradient with {_moment} over logistic regression, which decides "
-        "at random among its classifiers",
-        {**RECENT, "ratio": None, "balanced": False, "eps": 0.01, "C": 1.0},
-        constraints=_notion,
-        random=True,
-    )
-
-
-@_listed(
-    "threshold",
-    "fairlearn",
-    "Fairlearn ThresholdOptimizer for demographic parity over logistic regression, which needs the "
-    "group of everyone it decides on, and sets a threshold for each",
-    {**RECENT, "C": 1.0},
-    constraints="dp",
-    random=True,
-)
 def threshold_optimizer(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`ThresholdOptimizer`: one threshold per group, so it must know each row's group."""
     from fairlearn.postprocessing import ThresholdOptimizer
@@ -262,12 +206,6 @@ def _seed(random: np.random.Generator) -> int:
     return int(random.integers(SEEDS))
 
 
-@_listed(
-    "river-logistic",
-    "river",
-    "River StandardScaler and LogisticRegression, row by row",
-    {"learning_rate": 0.01, "l2": 0.0, "balanced": False},
-)
 def river_logistic(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`StandardScaler | LogisticRegression`: plain stochastic gradient, row by row.
 
@@ -280,13 +218,6 @@ def river_logistic(schema: Schema, seed: int, settings: SimpleNamespace) -> Alte
     return _RowByRow(preprocessing.StandardScaler() | model, schema, settings.balanced)
 
 
-@_listed(
-    "river-forest",
-    "river",
-    "River adaptive random forest (ARFClassifier), row by row",
-    {"n_models": 10, "lambda_value": 6, "grace_period": 50},
-    random=True,
-)
 def river_forest(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`ARFClassifier`: Hoeffding trees that are replaced where drift is detected."""
     from river import forest
@@ -313,6 +244,33 @@ class _RowByRow:
 
     def _rows(self, x: Any) -> list[dict[str, float]]:
         return [dict(zip(self._names, row, strict=True)) for row in x.tolist()]
+
+
+class Listing(NamedTuple):
+    """How an alternative is made, and what a reader of its row must know."""
+
+    factory: Callable[[Schema, int, SimpleNamespace], Alternative]
+    package: str  # the library's; also the extra of fairsaoml that installs it
+    words: str
+    settings: Mapping[str, Any]  # with its library's defaults
+    constraints: str  # what is kept fair, in our words
+    random: bool  # whether seeds differ though the rows do not
+
+
+FACTORIES: dict[str, Any] = {
+    "logistic-refit": logistic_refit,
+    "boosted-refit": boosted_refit,
+    "sgd": StochasticGradient,
+    "expgrad": partial(exponentiated_gradient, "DemographicParity"),
+    "expgrad-eo": partial(exponentiated_gradient, "EqualizedOdds"),
+    "threshold": threshold_optimizer,
+    "river-logistic": river_logistic,
+    "river-forest": river_forest,
+}
+CATALOG = {
+    name: Listing(FACTORIES[name], **facts)
+    for name, facts in json.loads(Path(__file__).with_suffix(".json").read_text()).items()
+}
 
 
 def listing(name: str) -> Listing:

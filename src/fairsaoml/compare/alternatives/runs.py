@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from fairsaoml.compare.alternatives import catalog
 from fairsaoml.compare.compare import COMPARISON, comparison_of
-from fairsaoml.core.errors import ConfigError, RunError, closest
+from fairsaoml.compare.engine import require_same
+from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import rounds_of
@@ -171,10 +172,8 @@ def run_alternative(
     stream = open_stream(spec.stream, spec.stream_settings)
     content = spec.to_json(stream)
     if (folder / run_folder.SPEC).exists() and not force:
-        if tidy(_identity(run_folder.read_spec(folder))) != tidy(_identity(content)):
-            raise RunError(
-                f"{folder} holds another run; replace it with --force, or give another --out"
-            )
+        saved = run_folder.read_spec(folder)
+        require_same(_identity(saved), _identity(content), folder)
         if summary := run_folder.finished_summary(folder):
             on_event(Event("kept", job))
             return summary
@@ -220,15 +219,11 @@ def compare_alternatives(
     return read_json(folder / COMPARISON)
 
 
-def _identity(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(spec: Mapping[str, Any]) -> list[Any]:
     """What must agree for two spec.json to be the same run, whichever version wrote them."""
     learner = {key: value for key, value in spec["learner"]["config"].items() if key != "what"}
-    stream = spec["stream"]
-    return {
-        "learner": {"name": spec["learner"]["name"], **learner},
-        "stream": (stream["name"], stream["settings"], stream["features"], stream["attributes"]),
-        "seeds": spec["seeds"],
-    }
+    stream = [spec["stream"][key] for key in ("name", "settings", "features", "attributes")]
+    return tidy([spec["learner"]["name"], learner, stream, spec["seeds"]])
 
 
 def prequential(
