@@ -5,12 +5,13 @@ Everything heavy is imported inside the commands: `fairsaoml --help` must not lo
 
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from fairsaoml.cli import data, folders, run
+from fairsaoml.cli.options import flag
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main", "run_app"]
@@ -70,9 +71,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: bool = flag("--version", callback=_version, is_eager=True, help="Show the version."),
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

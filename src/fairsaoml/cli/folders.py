@@ -190,7 +190,5 @@ def seconds_of(text: str) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
     if not match or match[2] not in UNITS:
-        raise ConfigError(
-            f"expected a duration in {', '.join(UNITS)}, got {text!r}; use for example 7d"
-        )
+        raise ConfigError(f"expected a duration in {', '.join(UNITS)}, such as 7d; got {text!r}")
     return float(match[1]) * UNITS[match[2]]

@@ -55,7 +55,7 @@ class Completion:
 
     def __init__(self, count: int) -> None:
         self.shares = [0.0] * count  # of each run
-        self.kept: set[int] = set()  # the runs that had finished before
+        self.kept = 0  # runs that had finished before
         self.begun = time.monotonic()
 
     def note(self, event: Any) -> None:
@@ -64,8 +64,7 @@ class Completion:
             self.shares[event.job] = event.round / event.length
         elif event.kind in ("kept", "finished"):
             self.shares[event.job] = 1.0
-            if event.kind == "kept":
-                self.kept.add(event.job)
+            self.kept += event.kind == "kept"
 
     @property
     def finished(self) -> int:
@@ -78,7 +77,7 @@ class Completion:
 
         Kept runs took no time and say nothing about the pace.
         """
-        done = sum(self.shares) - len(self.kept)
+        done = sum(self.shares) - self.kept
         left = len(self.shares) - sum(self.shares)
         return (time.monotonic() - self.begun) * left / done if done > 0 else None
 

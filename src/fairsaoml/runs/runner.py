@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -214,13 +214,10 @@ def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
 def _checkpoint_seconds() -> float:
     """Seconds between checkpoints: from the environment, or the default."""
     given = os.environ.get(INTERVAL, CHECKPOINT_SECONDS)
-    try:
-        seconds = float(given)
-    except ValueError:
-        seconds = -1.0
-    if not seconds >= 0:
-        raise ConfigError(f"{INTERVAL} must be a number of seconds >= 0; got {given!r}")
-    return seconds
+    with suppress(ValueError):
+        if (seconds := float(given)) >= 0:
+            return seconds
+    raise ConfigError(f"{INTERVAL} must be a number of seconds >= 0; got {given!r}")
 
 
 @contextmanager

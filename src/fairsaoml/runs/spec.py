@@ -15,7 +15,6 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
-from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError, DataError, RunError, closest, warn
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
@@ -182,9 +181,7 @@ def table_path(saved: Mapping[str, Any], folder: Path) -> Path:
     for place in places:
         if place.exists():
             return place
-    raise DataError(
-        f"expected the run's table at {places[0]}, got none; put it back, or start a new run"
-    )
+    raise DataError(f"expected the run's table at {places[0]}, got none; put it back or start anew")
 
 
 def pairs(settings: Mapping[str, Any]) -> list[str]:
@@ -200,10 +197,8 @@ def pairs(settings: Mapping[str, Any]) -> list[str]:
     return [f"{key}={typed(value)}" for key, value in settings.items()]
 
 
-@lru_cache(maxsize=8)
-def _posed(entry: registry.Entry, config: LearnerConfig, schema: Schema) -> tuple[Problem, Learner]:
-    """A problem and its learner, the same for the same settings: compiled rounds are shared."""
-    return registry.pose(entry, config, schema)
+# A problem and its learner are the same for the same settings: compiled rounds are shared.
+_posed = lru_cache(maxsize=8)(registry.pose)
 
 
 @dataclass(frozen=True, kw_only=True)
