@@ -81,7 +81,7 @@ def main(learner: str, rounds: int) -> None:
     from fairsaoml.serve.online import OnlineLearner
 
     rows = made_rows(SMALL._replace(features=5, rows=64), 16)
-    known = entry(learner).config.__dataclass_fields__
+    known = entry(learner).settings
     settings = {name: value for name, value in TINY.items() if name in known}
     online = OnlineLearner(rows.schema, learner, settings)
     found = []

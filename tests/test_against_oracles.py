@@ -5,6 +5,7 @@ The oracles are written from the paper's equations, in float64; the library runs
 
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -355,7 +356,7 @@ def batches(*arguments: Any) -> list[dict[int, oracle_paper.Batch]]:
     drawn = jax.tree.map(np.asarray, windows(*arguments))
     iterations, levels = drawn.y.shape[:2]
     return [
-        {k: as_batch(Batch(*(leaf[n, k] for leaf in drawn))) for k in range(levels)}
+        {k: as_batch(jax.tree.map(itemgetter((n, k)), drawn)) for k in range(levels)}
         for n in range(iterations)
     ]
 

@@ -5,6 +5,7 @@ docs/deviations.md names these tests, departure by departure.
 
 import re
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def played(**changes: Any) -> tuple[list[Any], Draws]:
         roll = experts.roll_call(config, round, state.learned.bank.regret.shape[0], config.cover)
         for kind, all_of in drawn(key, state.learned.samples, batch, roll.awake).items():
             for n, k in np.ndindex(*all_of.y.shape[:2]):
-                one = Batch(*(leaf[n, k] for leaf in all_of))
+                one = jax.tree.map(itemgetter((n, k)), all_of)
                 found[t, kind, n, k] = as_draw(one)
         state, info = step(key, round, state, batch)
         rounds.append((state.learned, info))

@@ -134,7 +134,7 @@ def test_killed_between_state_and_manifest_the_state_before_counts(folder, monke
     def killed(path, content, name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "write_sealed", killed)
+    monkeypatch.setattr(module.files, "write_sealed", killed)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(folder, 9, state_of(9), {})
     assert load(folder).round == 8

@@ -179,7 +179,9 @@ def test_an_empty_task_costs_nothing_and_is_no_obstacle():
 
 @pytest.mark.parametrize(("decision", "expected"), [("accuracy", 0.0), (0.75, np.log(3))])
 def test_the_threshold_is_the_one_that_was_deployed(decision, expected):
-    shift, threshold = deployment([0.2, None, 0.4], {"prior_discount": 0.5, "decision": decision})
+    labels = ([1, 0, 0, 0, 0], [], [1, 1, 0, 0, 0])
+    tasks = [Task(x=None, y=np.array(y), group=None) for y in labels]
+    shift, threshold = deployment(tasks, {"prior_discount": 0.5, "decision": decision})
     np.testing.assert_allclose(threshold, expected, rtol=1e-6)
     assert shift[1] == shift[2] == pytest.approx(np.log(0.2 / 0.8), rel=1e-5)
 

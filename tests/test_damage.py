@@ -71,7 +71,7 @@ def test_a_damaged_state_does_not_push_out_a_whole_one(folder, monkeypatch):
     def killed(path, content, name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "write_sealed", killed)
+    monkeypatch.setattr(module.files, "write_sealed", killed)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(folder, 9, state_of(9), {})
     assert found(folder) == 5

@@ -312,7 +312,7 @@ def test_the_sample_keeps_what_rows_looked_like_and_says_of_them_what_it_says_of
 
 def test_a_task_without_rows_teaches_nothing_first_or_later():
     """Rows are not padded: none is none."""
-    nothing = Batch(*(leaf[:0] for leaf in people(0)))
+    nothing = jax.tree.map(lambda leaf: leaf[:0], people(0))
     learner, state = learned([nothing])
     assert learner.show(state, nothing.x, None).margins.shape == (0,)
     batches = [people(t, rows=64) for t in range(3)]

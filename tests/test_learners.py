@@ -17,7 +17,7 @@ from fairsaoml.core.primal_dual import Steps
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, PrimalDual, Schema
 from fairsaoml.learners import registry
-from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Rows, Terms, learn
+from fairsaoml.learners.fairsaoml import FairSAOMLConfig, Given, learn
 
 SCHEMA = Schema(features=("a", "b"), attributes=(Attribute("sex", ("f", "m")),))
 LEVELS, AWAKE = 3, 2  # levels 0 and 1 are awake, level 2 sleeps
@@ -84,12 +84,18 @@ def meta_after(mode):
     def meta_after(weights, samples):
         keys = jax.random.split(jax.random.key(9), LEVELS)
         orders = jax.vmap(buffers.shuffle)(keys, samples)
-        rows = Rows(samples, jax.vmap(partial(buffers.deal, sizes=buffers.Sizes(3, 5)))(orders))
-        deployed = prior.deployed(prior.no_prior(), config.decision)
-        terms = Terms(weights=weights, deployed=deployed, inner=inner)
         everyone, awake = jnp.ones(LEVELS, bool), jnp.arange(LEVELS) < AWAKE
-        roll = experts.Roll(everyone, awake, everyone.sum(), awake.sum(), ~everyone)
-        return learn(problem, config, META, PAIRS, rows, terms, roll)[0]
+        given = Given(
+            problem=problem,
+            config=config,
+            samples=samples,
+            hands=jax.vmap(partial(buffers.deal, sizes=buffers.Sizes(3, 5)))(orders),
+            roll=experts.Roll(everyone, awake, everyone.sum(), awake.sum(), ~everyone),
+            weights=weights,
+            deployed=prior.deployed(prior.no_prior(), config.decision),
+            inner=inner,
+        )
+        return learn(given, META, PAIRS)[0]
 
     return meta_after
 

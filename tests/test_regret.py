@@ -16,7 +16,6 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.regret import pool
-from fairsaoml.evaluate.regret import regret as regrets
 from fairsaoml.evaluate.regret.comparator import best_models
 from fairsaoml.evaluate.regret.regret import (
     LossSeries,
@@ -100,10 +99,10 @@ def test_a_comparator_has_no_regret_against_itself(one_pair):
 
 def test_the_pool_is_measured_by_the_same_functions(one_pair):
     game, tasks, records, points = one_pair
-    shift, threshold = deployment([task.y.mean() for task in tasks], game.config)
+    shift, threshold = deployment(tasks, game.config)
     for t, record in enumerate(records):
         batch = stacked(tasks[t : t + 1], 64)
-        batch = type(batch)(*(leaf[0] for leaf in batch))
+        batch = jax.tree.map(lambda leaf: leaf[0], batch)
         weight, bias = points[t][:-1].astype(np.float32), np.float32(points[t][-1])
         scores = jnp.asarray(batch.x @ weight + bias + np.float32(shift[t]))
         loss, violation = loss_and_violation(
@@ -293,7 +292,7 @@ def test_a_comparator_that_adapts_is_charged_as_the_learner_is(monkeypatch):
     for played in prequential(game.stream, game.learner, game.problem, [0]):
         adapted.append(played.records[0]["adapted"])
         points.append(jax.tree.map(lambda leaf: leaf[0], played.state.learned.meta.primal))
-    charged = jax.jit(regrets._adapted(game.learner, game.problem, game.config, tasks, 0))
+    charged = jax.jit(pool.adapting_models(game.learner, game.problem, game.config, tasks, 0))
     batches = stacked(tasks, 64)
     for t, theta in enumerate(points[:-1], start=1):
         rows = jax.tree.map(lambda leaf: leaf[t], batches)  # noqa: B023

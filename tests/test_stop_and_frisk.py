@@ -351,7 +351,7 @@ def test_a_part_of_a_year_is_noted(tmp_path: Path) -> None:
         ({"route": "BXS"}, "expected a route of different boroughs"),
         ({"route": "BBS"}, "expected a route of different boroughs"),
         ({"route": ""}, "expected a route of different boroughs"),
-        ({"years": "soon"}, "expected years such as 2014-2016, 2012 or 2009,2011, got 'soon'"),
+        ({"years": "soon"}, "such as 2014-2016, 2012 or 2009,2011, got 'soon'"),
         ({"years": "2014-2018"}, "expected years of 2003 to 2016"),
         ({"years": "2016-2014"}, "expected years of 2003 to 2016"),
     ],

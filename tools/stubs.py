@@ -26,16 +26,14 @@ CLASSES = "from .estimators.sklearn import "  # how lines of `__init__.pyi` begi
 HEADER = """\
 # Written by `make stubs` from the registry of learners; do not edit.
 from collections.abc import Collection, Sequence
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, dataclass_transform
 
 """
 # There is no such module when the program runs: a class gets its attributes from its constructor.
 ATTRIBUTES = "_attributes"
 SETTINGS = """\
-Class = TypeVar("Class", bound=type)
-
 @dataclass_transform(eq_default=False, kw_only_default=True)
-def parameters(settings: Class) -> Class: ...
+class Settings: ...
 """
 
 
@@ -62,7 +60,7 @@ def stub_of_attributes() -> str:
                     names = kind.__annotations__
                     written.setdefault(kind.__name__, attributes(kind, kind.__bases__, names))
             else:  # it inherits settings that it does not offer
-                written[settings.__name__] = attributes(settings, (), offered)
+                written[settings.__name__] = attributes(settings, (Settings,), offered)
     return HEADER + "\n".join(written.values())
 
 
@@ -73,8 +71,7 @@ def settings_of(cls: Any) -> tuple[type, type]:
 
 def attributes(settings: Any, bases: Iterable[type], names: Container[str]) -> str:
     """Return a class with those of the settings that have one of the names."""
-    with_settings = [base for base in bases if is_dataclass(base) and base is not Settings]
-    inherited = ", ".join(base.__name__ for base in with_settings)
+    inherited = ", ".join(base.__name__ for base in bases if is_dataclass(base))
     hints, lines = get_type_hints(settings), []
     meanings = [*inspect.getdoc(settings).splitlines()[:1], "", "Attributes", "----------"]
     for field in fields(settings):
@@ -85,9 +82,9 @@ def attributes(settings: Any, bases: Iterable[type], names: Container[str]) -> s
             if field.metadata:
                 meaning = textwrap.fill(field.metadata["meaning"], 88)
                 meanings += [name, textwrap.indent(meaning, "    ")]
-    head = ["@parameters", f"class {settings.__name__}({inherited}):".replace("()", "")]
+    head = f"class {settings.__name__}({inherited}):"
     text = "\n".join(meanings)
-    return "\n".join([*head, textwrap.indent(f'"""{text}"""', "    "), "", *lines, ""])
+    return "\n".join([head, textwrap.indent(f'"""{text}"""', "    "), "", *lines, ""])
 
 
 def written_type(hint: Any) -> str:
@@ -107,7 +104,7 @@ def stub_of(module: ModuleType, base: type) -> str:
         both = settings_of(cls)
         constructor = f"_{both[1].__name__.removesuffix('Config')}"  # of two classes, where alike
         inherited = ", ".join(f"settings.{settings.__name__}" for settings in both)
-        written[constructor] = f"@settings.parameters\nclass {constructor}({inherited}): ...\n"
+        written[constructor] = f"class {constructor}({inherited}): ...\n"
         written[cls.__name__] = stub_of_class(cls, constructor, base.__name__)
     return HEADER + "\n".join([*imports, "", *written.values()])
 
@@ -122,9 +119,9 @@ def learner_classes(module: ModuleType) -> Iterator[Any]:
 def stub_of_class(cls: Any, constructor: str, base: str) -> str:
     """Return a class with its docstring, and its settings by inheritance.
 
-    They come from a class of their own: a constructor that a type checker derives for a class with
-    bases of unknown types, as scikit-learn's are, takes anything. What those of the class mean that
-    most people begin with is in its docstring.
+    They come from a class of their own, and so does the constructor (`init=False`): one that a type
+    checker derives for a class with bases of unknown types, as scikit-learn's are, takes anything.
+    What the settings mean of the class that most people begin with is in its docstring.
     """
     description, _, meanings = inspect.cleandoc(cls.__doc__).partition("\n\nParameters\n")
     lines = quoted(description)
@@ -137,7 +134,8 @@ def stub_of_class(cls: Any, constructor: str, base: str) -> str:
                 line.strip(), 100, initial_indent=indent, subsequent_indent=indent
             )
         lines += ['    """']
-    return "\n".join([f"class {cls.__name__}({constructor}, {base}):", *lines, ""])
+    head = f"class {cls.__name__}({constructor}, {base}, init=False):"
+    return "\n".join([head, *lines, ""])
 
 
 def quoted(text: str) -> list[str]:

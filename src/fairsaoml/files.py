@@ -113,10 +113,15 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
-def make_folder(path: Path) -> None:
-    """Create a folder inside another of ours; a link in its place is refused (RunError)."""
+def refuse_link(path: Path) -> None:
+    """Raise RunError where a folder of ours is a link to another."""
     if path.is_symlink():
         raise RunError(f"expected a folder at {path}, found a link; remove it")
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder inside another of ours; a link in its place is refused (RunError)."""
+    refuse_link(path)
     if not path.exists():
         path.mkdir(parents=True)
         sync_folder(path.parent)

@@ -100,10 +100,10 @@ def check_same_key_same_result(subject: Subject) -> None:
     """The same program, key and rows give the same bytes, and nothing is changed in place."""
     rounds = batches(tasks())
     now: list[Any] = [rounds, subject.first]
-    before = [small.copied(one) for one in now]
+    before = [jax.tree.map(np.array, one) for one in now]
     for seen in subject.run_rounds(subject.step, rounds):
         now.append(seen)
-        before.append(small.copied(seen))
+        before.append(jax.tree.map(np.array, seen))
     what = "a step changes nothing in place, but rows or states before and after it"
     subject.require_equal(before, now, what, tolerance=0)
     look, other = (subject.look(subject.first, rounds[0]) for _ in range(2))
@@ -194,7 +194,7 @@ def check_scan_and_vmap_agree(subject: Subject) -> None:
     numbers = np.arange(1, small.ROUNDS + 1, dtype=np.int32)
     turns = numbers, jax.tree.map(lambda *leaves: np.stack(leaves), *rounds)
     states = jax.tree.map(lambda leaf: np.stack([leaf] * len(small.SEEDS)), subject.first)
-    scan = small.quick(lambda states, turns: jax.lax.scan(one, states, turns)[1])
+    scan = subject.program(lambda states, turns: jax.lax.scan(one, states, turns)[1])
     *scanned, scores = jax.device_get(scan(states, turns))
     for seed in small.SEEDS:
         course = [

@@ -59,7 +59,7 @@ class Subject:
 
     def program(self, function: Callable) -> Callable:
         """A function of the learner's, compiled if that is what is done with it."""
-        return quick(function) if self.compiles else function
+        return jax.jit(function, compiler_options=QUICK) if self.compiles else function
 
     def shapes(self, name: str, *arguments: Any) -> Any:
         """What one of the learner's functions returns, as shapes; NumPy's are called for it."""
@@ -164,12 +164,13 @@ class Subject:
             else:
                 same = np.array_equal(left, right)
             where = f" in {jax.tree_util.keystr(path)}" if path else ""
-            self.require(same, f"{what} differ{where}: {_few(left)} against {_few(right)}")
+            few = [np.array2string(leaf.ravel()[:4], precision=8) for leaf in (left, right)]
+            self.require(same, f"{what} differ{where}: {' against '.join(few)}")
 
     def require_same_course(self, other: Sequence[tuple], what: str, seed: int = 0) -> None:
         """Two courses over the rounds look alike at every round."""
         rounds = batches(tasks())
-        own = list(self.run_rounds(self.step, rounds, seed)) if seed else self.course()
+        own = self.run_rounds(self.step, rounds, seed) if seed else self.course()
         for round, (one, another, batch) in enumerate(zip(own, other, rounds, strict=True), 1):
             where = f"{what}, round {round},"
             self.require_equal(one[1], another[1], where)
@@ -185,10 +186,6 @@ class Subject:
 def subject_of(name: str) -> Subject:
     """A registered learner, prepared once."""
     return Subject(name, registered_entry(name))
-
-
-def quick(function: Callable) -> Callable:
-    return jax.jit(function, compiler_options=QUICK)
 
 
 def tasks(rounds: int = ROUNDS, rows: int = ROWS, seed: int = 0) -> list[Task]:
@@ -213,18 +210,9 @@ def round_key(seed: int, round: Any) -> Any:
     return round_keys(jax.random.key(seed), round).step
 
 
-def copied(tree: Any) -> Any:
-    """The same numbers in arrays of their own."""
-    return jax.tree.map(np.array, tree)
-
-
 def described(tree: Any) -> list[tuple]:
     """Every leaf's place, shape and dtype."""
     return [
         (jax.tree_util.keystr(path), leaf.shape, leaf.dtype)
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
     ]
-
-
-def _few(values: np.ndarray) -> str:
-    return np.array2string(values.ravel()[:4], precision=8)

@@ -148,9 +148,7 @@ def serve(
         raise ConfigError("expected a run's folder or --demo, got both or neither")
     rules = TaskRules(
         task_rows=rows,
-        task_seconds=None,
         wait_seconds=seconds_of(wait),
-        late="next",
         unknown="count",
         max_rows=max(MOST_HELD, rows),
         retain_seconds=seconds_of(retain),

@@ -4,10 +4,10 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -29,64 +29,42 @@ Address = Annotated[
 flag = partial(typer.Option, False)
 WORDS = {"none": None, "null": None, "true": True, "false": False}
 
-# Options that several commands have, by the parameter that a command receives them as.
-PANELS = {"table": "Your own table", "rule": "The decision"}
-OPTIONS: Mapping[str, Mapping[str, tuple[Any, str]]] = {
-    "table": {
-        "label": (str, "Column to predict."),
-        "positive": (str, "Which label is positive, where words like yes or denied do not tell."),
-        "favourable": (str, "Is a positive decision good for a person: yes or no? \\[yes]"),
-        "sensitive": (
-            list[str],
-            "Protected column; also race=black, 'age>40', age:18,30,50, 'sex*race'.",
-        ),
-        "known_groups": (list[str], "Groups that may come later: race=other."),
-        "time": (str, "Column that orders the rows."),
-        "time_format": (str, "How dates are written: day/month/year, or %d.%m.%Y."),
-        "tasks": (int, "Cut into this many tasks."),
-        "every": (str, "Cut by time: 10D, 1W, 6H."),
-        "rows": (int, "Cut every so many rows."),
-        "domain": (str, "Column that names domains."),
-        "drop": (str, "Columns to leave out: A,B."),
-        "columns": (str, "The only columns to use: A,B."),
-    },
-    "rule": {
-        "ratio": (float, "The fairness asked for: lowest group's rate over the highest. [0.9]"),
-        "decision": (
-            str,
-            "When a row is positive: accuracy (at 0.5), balanced (at the base rate), or a number.",
-        ),
-        "cost_false_positive": (float, "Decide by costs: of a wrong yes. [1]"),
-        "cost_false_negative": (float, "Decide by costs: of a wrong no. [1]"),
-    },
+
+class Panel(NamedTuple):
+    """Options that several commands have, shown together in their help."""
+
+    title: str
+    options: Mapping[str, tuple[str, str]]  # of each its type and what it means
+
+
+PANELS = {
+    name: Panel(**panel)
+    for name, panel in json.loads(Path(__file__).with_suffix(".json").read_text()).items()
 }
+TYPES: Mapping[str, Any] = {"str": str, "int": int, "float": float, "list": list[str]}
 
 
 def takes(*panels: str) -> Callable[[Command], Command]:
-    """Give a command the options of panels; it receives those that were used, by panel."""
+    """Give a command the options of panels, in place of its `**panels`."""
 
     def decorate(command: Command) -> Command:
         own = signature(command)
-        parameters = [one for name, one in own.parameters.items() if name not in panels]
-        for panel in panels:
-            for name, (kind, help) in OPTIONS[panel].items():
-                option = typer.Option(None, help=help, rich_help_panel=PANELS[panel])
-                keyword = Parameter.KEYWORD_ONLY
-                parameters.append(Parameter(name, keyword, default=option, annotation=kind | None))
-
-        @wraps(command)
-        def with_options(**values: Any) -> Any:
-            for panel in panels:
-                given = {name: values.pop(name) for name in OPTIONS[panel]}
-                values[panel] = {
-                    name: value for name, value in given.items() if value not in (None, [])
-                }
-            return command(**values)
-
-        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return with_options  # type: ignore[return-value]
+        parameters = [one for one in own.parameters.values() if one.kind != one.VAR_KEYWORD]
+        for title, options in map(PANELS.__getitem__, panels):
+            for name, (kind, help) in options.items():
+                option = typer.Option(None, help=help, rich_help_panel=title)
+                keyword, annotation = Parameter.KEYWORD_ONLY, TYPES[kind] | None
+                parameters.append(Parameter(name, keyword, default=option, annotation=annotation))
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorate
+
+
+def _used(panel: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a panel that were used."""
+    options = {name: given[name] for name in PANELS[panel].options}
+    return {name: value for name, value in options.items() if value not in (None, [])}
 
 
 def parse_value(text: str) -> Any:
@@ -142,27 +120,28 @@ def read_config(path: Path) -> dict[str, Any]:
     return content
 
 
-def table_settings(stream: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a table's stream, from the options that were used.
+def table_settings(stream: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a table's stream, from a command's options.
 
     Raises ConfigError if the stream is not a table, and DataError if its file is not there.
     """
     from fairsaoml.streams.catalog import is_table, require_file
 
+    table = _used("table", given)
     require_file(stream)  # before anything else is asked
     if table and not is_table(stream) and not Path(stream).is_file():
         option = next(iter(table)).replace("_", "-")
         raise ConfigError(f"--{option} is for a table of your own, not for {stream!r}")
-    lists = {name: table[name].split(",") for name in ("drop", "columns") if name in table}
-    return {**table, **lists}
+    lists = {name: table[name].split(",") for name in table.keys() & {"drop", "columns"}}
+    return table | lists
 
 
-def decision_settings(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a learner, from the options of its decision that were used.
+def decision_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a learner, from a command's options.
 
     Raises ConfigError if they contradict each other.
     """
-    settings = dict(rule)
+    settings = _used("rule", given)
     costs = [settings.pop(f"cost_false_{error}", None) for error in ("positive", "negative")]
     if "decision" in settings and costs != [None, None]:
         raise ConfigError("expected --decision or costs, got both; give one of them")
@@ -202,8 +181,7 @@ def piped(file: str) -> Iterator[Path]:
 
     with TemporaryDirectory() as folder:
         content = sys.stdin.buffer.read()
-        name = "stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv"
-        path = Path(folder) / name
+        path = Path(folder) / ("stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv")
         path.write_bytes(content)
         yield path
 

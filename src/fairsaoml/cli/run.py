@@ -32,17 +32,15 @@ def run(
     save_predictions: bool = flag("--save-predictions", help="Keep every decision (Parquet)."),
     quiet: options.Quiet = False,
     json_: options.AsJson = False,
-    *,
-    table: dict[str, Any],
-    rule: dict[str, Any],
+    **panels: Any,
 ) -> None:
     """Run a learner on a stream: score each task with what was learned before, then learn from it.
 
     Writes a folder with every round, a summary and a report to look at.
     """
     if resume is not None:
-        others = (stream, learner, seeds, seed, set_, config, out, table, rule)
-        if force or save_predictions or any(value not in (None, [], {}) for value in others):
+        others = (stream, learner, seeds, seed, set_, config, out, *panels.values())
+        if force or save_predictions or any(value not in (None, []) for value in others):
             raise ConfigError("--resume takes the run's own stream and settings; give DIR alone")
         return _resume(resume, quiet=quiet, as_json=json_)
     if stream is None:
@@ -51,7 +49,7 @@ def run(
     settings = (read_config(config) if config else {}) | parse_settings(set_)
     typed = {"learner": learner, "seeds": seeds, "seed": seed}
     settings |= {key: value for key, value in typed.items() if value is not None}
-    settings |= options.decision_settings(rule)
+    settings |= options.decision_settings(panels)
     count = _whole("seeds", settings.pop("seeds", SEEDS), 1)
     first = _whole("seed", settings.pop("seed", 0), 0)
 
@@ -61,13 +59,13 @@ def run(
     from fairsaoml.runs.folder import free_folder
     from fairsaoml.runs.spec import RunSpec, split_settings
 
-    table = options.table_settings(stream, table)
+    settings |= options.table_settings(stream, panels)
     name = settings.pop("learner", None) or DEFAULT
     of_stream, of_learner = split_settings(stream, name, settings, also=typed)
     spec = RunSpec(
         stream=stream,
         learner=name,
-        stream_settings=of_stream | table,
+        stream_settings=of_stream,
         learner_settings=of_learner,
         seeds=tuple(range(first, first + count)),
     )
@@ -120,9 +118,7 @@ def learn(
             f"again{also}",
             err=True,
         )
-        if summary:
-            finish(folder, summary, as_json=json_)
-        return
+        return finish(folder, summary, as_json=json_)
     assert file is not None
     with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
         done = runs.learn(folder, path, id=id, on_round=as_events(on_event))
@@ -132,8 +128,7 @@ def learn(
         f"now in {done.rounds} rounds; {done.waiting} wait for the next file{needed}",
         err=True,
     )
-    if done.summary:  # a model from Python has none before its first round
-        finish(folder, done.summary, as_json=json_)
+    finish(folder, done.summary, as_json=json_)
 
 
 @options.takes("rule", "table")
@@ -152,9 +147,7 @@ def compare(
     force: options.Force = False,
     quiet: options.Quiet = False,
     json_: options.AsJson = False,
-    *,
-    table: dict[str, Any],
-    rule: dict[str, Any],
+    **panels: Any,
 ) -> None:
     """Run several learners on one stream: one table and one report of all.
 
@@ -165,8 +158,8 @@ def compare(
     from fairsaoml.learners import registry
 
     names = options.chosen(learners, registry.registered())
-    settings = parse_settings(set_) | options.decision_settings(rule)
-    settings |= options.table_settings(stream, table)
+    settings = parse_settings(set_) | options.decision_settings(panels)
+    settings |= options.table_settings(stream, panels)
     specs = comparing.plan(stream, names, settings, range(seed, seed + seeds))
     folder = out or Path("runs") / f"{stem(stream)}-comparison"
     with progress(names, seeds, quiet=quiet) as on_event:
@@ -198,8 +191,7 @@ def peers(
     force: options.Force = False,
     quiet: options.Quiet = False,
     json_: options.AsJson = False,
-    *,
-    table: dict[str, Any],
+    **panels: Any,
 ) -> None:
     """Run scikit-learn, Fairlearn and River models on the same stream.
 
@@ -212,7 +204,7 @@ def peers(
     specs = plan(
         stream,
         options.chosen(alternatives, CATALOG),
-        stream_settings=parse_settings(set_) | options.table_settings(stream, table),
+        stream_settings=parse_settings(set_) | options.table_settings(stream, panels),
         seeds=range(seeds),
         every=refit_every,
     )
@@ -277,6 +269,8 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 def finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
     """Write a run's report, and print its summary."""
+    if not summary:
+        return  # a model from Python has none before its first round
     from fairsaoml.report import write_report
 
     report = write_report([folder], folder / "report.html")

@@ -194,8 +194,7 @@ def _figure(figure: dict[str, Any]) -> str:
 
 
 def _rounds(figure: dict[str, Any]) -> str:
-    first, last = figure["rounds"]
-    return f"{first}-{last}"
+    return "{}-{}".format(*figure["rounds"])
 
 
 def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:

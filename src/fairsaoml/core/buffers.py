@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import threefry
-from fairsaoml.core.types import Batch, Key
+from fairsaoml.core.types import Batch, Classes, Key
 
 EMPTY = 2.0  # the priority of a slot that holds no row; those of rows are below 1
 CLASSES = 2
@@ -45,6 +45,8 @@ class Hand(NamedTuple):
     slots: Int[Array, "class place"]
     held: Int[Array, "class"]  # different rows
     weight: Float[Array, "class drawn"]  # of a draw's rows: 1, and 0 where a class is short
+    share: Float[Array, "class drawn"]  # of their class's weight
+    classes: Float[Array, ""]  # how many have rows, at least 1
 
 
 class Hands(NamedTuple):
@@ -128,27 +130,27 @@ def _lowest_of_both(old: Float[Array, "slot"], new: Float[Array, "arrived"]) -> 
     def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) // 2
-        more = old[middle] <= new[jnp.clip(slots - middle - 1, 0, last)]
+        more = rows_at(old, middle) <= rows_at(new, jnp.clip(slots - middle - 1, 0, last))
         there = low < high
         return jnp.where(there & more, middle + 1, low), jnp.where(there & ~more, middle, high)
 
     bounds = jnp.maximum(slots - new.shape[0], 0), slots
     before, _ = jax.lax.fori_loop(0, old.shape[0].bit_length(), halve, bounds)
     arrived = slots - before
-    stays = (arrived > last) | (old[before] <= new[jnp.clip(arrived, 0, last)])
+    lower = rows_at(old, before) <= rows_at(new, jnp.clip(arrived, 0, last))
+    stays = (arrived > last) | lower
     return jnp.where(stays, before, old.shape[0] + arrived)
 
 
 def _lowest(buffer: Buffer, capacity: int) -> Buffer:
     """The rows of lowest priority, at most `capacity` of each class, in order of priority."""
     slots = buffer.priority.shape[1]
-    kept = jax.lax.top_k(-buffer.priority, min(slots, capacity))[1]
-    lowest = jax.tree.map(lambda values: _rows(values, kept), buffer)
+    negative, kept = jax.lax.top_k(-buffer.priority, min(slots, capacity))
     wider = ((0, 0), (0, max(capacity - slots, 0)))
     return Buffer(
-        x=jnp.pad(lowest.x, (*wider, (0, 0))),
-        group=jnp.pad(lowest.group, (*wider, (0, 0))),
-        priority=jnp.pad(lowest.priority, wider, constant_values=EMPTY),
+        x=jnp.pad(_rows(buffer.x, kept), (*wider, (0, 0))),
+        group=jnp.pad(_rows(buffer.group, kept), (*wider, (0, 0))),
+        priority=jnp.pad(-negative, wider, constant_values=EMPTY),
     )
 
 
@@ -187,11 +189,14 @@ def deal(order: Shuffle, sizes: Sizes, *, once: bool = False) -> Hands:
         most = size if once else min(size, -(-room // 2))
         places = jnp.arange(most if once else room + most)
         place = first[:, None] + places % jnp.maximum(rows, 1)[:, None]
-        drawn = rows if once else -(-rows // 2)
+        drawn = jnp.minimum(rows if once else -(-rows // 2), most)[:, None]
+        weight = (jnp.arange(most) < drawn).astype(jnp.float32)
         return Hand(
-            slots=jnp.take_along_axis(order.slots, place % capacity, axis=1),
+            slots=_rows(order.slots, place % capacity),
             held=rows,
-            weight=(jnp.arange(most) < drawn[:, None]).astype(jnp.float32),
+            weight=weight,
+            share=weight / jnp.maximum(drawn, 1).astype(jnp.float32),
+            classes=jnp.maximum((rows > 0).sum(), 1).astype(jnp.float32),
         )
 
     return Hands(
@@ -218,7 +223,8 @@ def take(pool: Pool, iteration: Iteration) -> Batch:
 def pick(buffer: Buffer, hand: Hand, iteration: Iteration) -> Batch:
     """The same draw without laying out a hand: for a single one."""
     places = places_of(buffer, hand, iteration)
-    return _balanced(_flat(buffer.x)[places], _flat(buffer.group)[places], hand)
+    x, group = rows_at(_flat(buffer.x), places), rows_at(_flat(buffer.group), places)
+    return _balanced(x, group, hand)
 
 
 def places_of(buffer: Buffer, hand: Hand, iteration: Iteration) -> Int[Array, "row"]:
@@ -234,7 +240,8 @@ def rows_of(buffer: Buffer) -> Float[Array, "row feature"]:
 
 def _balanced(x: Array, group: Array, hand: Hand) -> Batch:
     y = jnp.repeat(jnp.arange(CLASSES, dtype=jnp.float32), hand.weight.shape[1])
-    return Batch(x=x, y=y, group=group, weight=hand.weight.reshape(-1))
+    classes = Classes(share=hand.share.reshape(-1), present=hand.classes)
+    return Batch(x=x, y=y, group=group, weight=hand.weight.reshape(-1), classes=classes)
 
 
 def _window(values: Array, hand: Hand, iteration: Iteration) -> Array:
@@ -244,7 +251,7 @@ def _window(values: Array, hand: Hand, iteration: Iteration) -> Array:
     evenly, and no window comes twice where rows are three times as many as draws.
     """
     turns = (jnp.asarray(iteration, jnp.uint32) * jnp.uint32(GOLDEN)).astype(jnp.float32)
-    start = (turns / 2.0**32 * hand.held.astype(jnp.float32)).astype(jnp.int32)
+    start = (turns / 2.0**32 * hand.held.astype(jnp.float32)).astype(jnp.uint32)
     size = hand.weight.shape[1]
     windows = [
         jax.lax.dynamic_slice_in_dim(values[label], start[label], size, axis=-1)
@@ -260,7 +267,12 @@ def _flat(values: Array) -> Array:
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:
     """values[class, slots[class]] for every class."""
-    return jax.vmap(lambda one_class, chosen: one_class[chosen])(values, slots)
+    return jax.vmap(rows_at)(values, slots)
+
+
+def rows_at(values: Array, places: Int[Array, "size"]) -> Array:
+    """values[places], where nobody has to ask whether a place is below 0 or beyond the end."""
+    return values.at[places.astype(jnp.uint32)].get(mode="promise_in_bounds")
 
 
 def sample_of(key: Key, batch: Batch, capacity: int) -> Buffer:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, doubling_cover, intervals, threefry, weights
 from fairsaoml.core.arrays import choose
-from fairsaoml.core.buffers import Buffer, Hand, Hands, Pool, Shuffle, Sizes
+from fairsaoml.core.buffers import Buffer, Hand, Pool, Shuffle, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig
 from fairsaoml.core.types import Batch, Key, Schema
 
@@ -21,13 +21,6 @@ from fairsaoml.core.types import Batch, Key, Schema
 FIRST_LEVELS = 16
 
 Tree = TypeVar("Tree")
-
-
-class Rows(NamedTuple):
-    """Every level's sample, and which of its rows the draws of a round come from."""
-
-    samples: Buffer
-    hands: Hands
 
 
 class Bank(NamedTuple):
@@ -184,12 +177,16 @@ def widen_samples(samples: Buffer, room: int) -> Buffer:
 
 def at(tree: Tree, level: Int[Array, ""] | int) -> Tree:
     """The part of `tree` that belongs to `level`."""
-    return jax.tree.map(lambda leaf: leaf[level], tree)
+    place = jnp.uint32(level)  # of a number with a sign the program asks whether it is below 0
+    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, place, 0, False), tree)
 
 
 def put(tree: Tree, level: Int[Array, ""] | int, value: Any) -> Tree:
     """Return `tree` with `value` stored at `level`."""
-    return jax.tree.map(lambda leaf, new: leaf.at[level].set(new), tree, value)
+    place = jnp.uint32(level)
+    return jax.tree.map(
+        lambda leaf, new: leaf.at[place].set(new, mode="promise_in_bounds"), tree, value
+    )
 
 
 def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Pool:
@@ -201,11 +198,12 @@ def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Pool:
 
 
 def laid_out(samples: Buffer, hands: Hand, levels: Int[Array, ""]) -> Pool:
-    """The pools of the first levels; those of others stay empty."""
+    """The pools of the first levels; those of others have no rows."""
 
-    def lay(level: Int[Array, ""], pools: Pool) -> Pool:
-        return put(pools, level, buffers.lay_out(*at((samples, hands), level)))
+    def lay(level: Int[Array, ""], rows: tuple) -> tuple:
+        return put(rows, level, buffers.lay_out(*at((samples, hands), level))[:2])
 
-    shapes = jax.eval_shape(jax.vmap(buffers.lay_out), samples, hands)
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.fori_loop(0, levels, lay, nothing)
+    *shapes, _ = jax.eval_shape(jax.vmap(buffers.lay_out), samples, hands)
+    nothing = tuple(jnp.zeros(leaf.shape, leaf.dtype) for leaf in shapes)
+    x, group = jax.lax.fori_loop(0, levels, lay, nothing)
+    return Pool(x=x, group=group, hand=hands)

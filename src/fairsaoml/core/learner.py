@@ -20,17 +20,7 @@ from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.prior import Deployed, Prior
 from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo, Shown
 
-__all__ = [
-    "Learned",
-    "Method",
-    "PlainMethod",
-    "Update",
-    "Wrapped",
-    "all_finite",
-    "pinned_rounds",
-    "wrap",
-    "wrap_plain",
-]
+__all__ = ["Method", "PlainMethod", "Update", "Wrapped", "wrap", "wrap_plain"]
 
 SMALL = 4096  # numbers: leaves of no more are looked through together, as a smaller program
 PINNED_ROUNDS = 10  # so many rounds of "unfair, yet no price" are worth a warning (D14)
@@ -50,6 +40,9 @@ class Update(NamedTuple):
     weights: Float[Array, "level"] | None = None  # of the experts that decided; None: no experts
     present: Bool[Array, "level"] | None = None
     awake: Bool[Array, "level"] | None = None
+    # Where a method learns on another form of what it keeps: that of before, and the way back.
+    before: Learned = None
+    stored: Callable[[Learned], Learned] | None = None
 
 
 class Method(NamedTuple):
@@ -111,7 +104,7 @@ def wrap(problem: Problem, config: LearnerConfig, method: Method) -> Learner:
         seen = prior.observe(old.prior, batch, config.prior_discount)
         deployed = prior.deployed(seen, problem.decision, config.gap)
         update = method.step(key, round, old.learned, batch, deployed)
-        finite = all_finite((update, seen))
+        finite = all_finite((update._replace(before=None, stored=None), seen))
         return _after(problem, method.dual, round, old, batch, seen, update, finite)
 
     def grow(state: Wrapped, round: int) -> Wrapped:
@@ -181,7 +174,8 @@ def _after(
     """The state after a round, and what is told of it: no update where there is nothing finite."""
     xp = library(batch.weight)
     has_rows = batch.weight.sum() > 0
-    learned = choose(has_rows & finite, update.learned, old.learned)
+    before = old.learned if update.before is None else update.before
+    learned = choose(has_rows & finite, update.learned, before)
     if update.idle is not None:
         learned = choose(has_rows | ~finite, learned, update.idle)
     prices = dual(learned)
@@ -192,7 +186,7 @@ def _after(
         )
     pinned = pinned_rounds(old.pinned, prices, update.violation)
     state = Wrapped(
-        learned=learned,
+        learned=update.stored(learned) if update.stored else learned,
         prior=choose(finite, seen, old.prior),
         round=round,
         pinned=xp.where(has_rows & finite, pinned, old.pinned),

@@ -42,9 +42,9 @@ def mlp(features: int, hidden: tuple[int, ...]) -> Model:
     def init(key: Key) -> Params:
         # All layers' numbers in one draw: of more numbers, the first ones are the same.
         most = max(n * m for n, m in shapes)
-        drawn = jax.vmap(lambda key: threefry.normal(key, (most,)))(
-            threefry.split(key, len(shapes))
-        )
+        keys = threefry.split(key, len(shapes))
+        # A loop: without one, each layer's kernel makes all the numbers anew.
+        drawn = jax.lax.map(lambda key: threefry.normal(key, (most,)), keys)
         return [
             # Var = 2 / fan-in keeps the size of what passes a ReLU layer (He et al. 2015).
             {"weight": numbers[: n * m].reshape(n, m) * (2 / n) ** 0.5, "bias": jnp.zeros(m)}

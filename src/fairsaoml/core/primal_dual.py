@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fairsaoml.core.prior import Deployed, restore
+from fairsaoml.core.problem import in_classes
 from fairsaoml.core.types import Batch, Key, Params, PrimalDual, Problem
 
 __all__ = [
@@ -47,20 +48,35 @@ def start(problem: Problem, key: Key, dual: float = 0.0) -> PrimalDual:
     )
 
 
+class Seen(NamedTuple):
+    """A batch as a loss and as gaps look at it: made once for all that is asked of it."""
+
+    rows: Batch  # its classes known
+    decided: Batch  # rows weighed as decisions are made of them
+    shift: Scalar
+
+
+def see(batch: Batch, deployed: Deployed) -> Seen:
+    """What losses and gaps take of a batch."""
+    rows = batch._replace(classes=in_classes(batch))
+    decided = rows if deployed.rate is None else restore(rows, deployed.rate)
+    return Seen(rows=rows, decided=decided, shift=deployed.shift)
+
+
 def evaluate(
     problem: Problem, primal: Params, batch: Batch, deployed: Deployed
 ) -> tuple[Scalar, Float[Array, "constraint"]]:
     """Loss f and violations g of a model on a draw."""
+    seen = see(batch, deployed)
     logits = problem.model.scores(primal, batch.x)
-    return problem.loss(logits, batch), violations(problem, logits, batch, deployed)
+    return problem.loss(logits, seen.rows), violations(problem, logits, seen)
 
 
 def violations(
-    problem: Problem, logits: Float[Array, "row"], batch: Batch, deployed: Deployed
+    problem: Problem, logits: Float[Array, "row"], seen: Seen
 ) -> Float[Array, "constraint"]:
     """g of a model's logits on a draw."""
-    restored = batch if deployed.rate is None else restore(batch, deployed.rate)
-    violation = [c.violation(logits + deployed.shift, restored) for c in problem.constraints]
+    violation = [c.violation(logits + seen.shift, seen.decided) for c in problem.constraints]
     return jnp.stack(violation) if violation else jnp.zeros(0)
 
 
@@ -68,15 +84,25 @@ def lagrangian(
     problem: Problem, pair: PrimalDual, batch: Batch, deployed: Deployed
 ) -> tuple[Scalar, Float[Array, "constraint"]]:
     """F = f + sum_i lambda_i g_i (Eq. 10), and the violations beside it."""
-    loss, violation = evaluate(problem, pair.primal, batch, deployed)
-    return loss + jnp.dot(pair.dual, violation), violation
+    return _lagrangian(problem, pair, see(batch, deployed))
+
+
+def _lagrangian(
+    problem: Problem, pair: PrimalDual, seen: Seen
+) -> tuple[Scalar, Float[Array, "constraint"]]:
+    logits = problem.model.scores(pair.primal, seen.rows.x)
+    violation = violations(problem, logits, seen)
+    return problem.loss(logits, seen.rows) + jnp.dot(pair.dual, violation), violation
 
 
 def descent(problem: Problem, pair: PrimalDual, batch: Batch, deployed: Deployed) -> Params:
     """Gradient of F with respect to theta."""
+    return _descent(problem, pair, see(batch, deployed))
 
+
+def _descent(problem: Problem, pair: PrimalDual, seen: Seen) -> Params:
     def objective(primal: Params) -> Scalar:
-        return lagrangian(problem, pair._replace(primal=primal), batch, deployed)[0]
+        return _lagrangian(problem, pair._replace(primal=primal), seen)[0]
 
     return jax.grad(objective)(pair.primal)
 
@@ -90,9 +116,10 @@ def primal_dual_step(
     radius: float | None = None,
 ) -> PrimalDual:
     """theta down the Lagrangian, then lambda up it at the new theta (Eq. 11, 12)."""
-    gradient = project(descent(problem, pair, batch, deployed), steps.bound)
+    seen = see(batch, deployed)
+    gradient = project(_descent(problem, pair, seen), steps.bound)
     primal = project(move(pair.primal, gradient, steps.primal), radius)
-    violation = evaluate(problem, primal, batch, deployed)[1]
+    violation = violations(problem, problem.model.scores(primal, batch.x), seen)
     dual = pair.dual + steps.dual * (violation - steps.damping * pair.dual)
     return PrimalDual(primal=primal, dual=jnp.maximum(dual, steps.floor))
 

@@ -87,4 +87,4 @@ def deployed(prior: Prior, decision: str | float, gap: str = "deployed") -> Depl
 def restore(batch: Batch, rate: Float[Array, ""]) -> Batch:
     """The same rows, weighted so that the classes present carry the prior's mass."""
     mass = jnp.where(batch.y > 0, rate, 1 - rate)
-    return batch._replace(weight=mass * in_classes(batch)[0])
+    return batch._replace(weight=mass * in_classes(batch).share, classes=None)

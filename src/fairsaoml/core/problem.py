@@ -15,7 +15,7 @@ from fairsaoml.core.fairness import NOTIONS, make_constraints
 from fairsaoml.core.models import MODELS
 from fairsaoml.core.scores import SCORES
 from fairsaoml.core.settings import Registered, Settings, number, one_of, setting, widths
-from fairsaoml.core.types import Batch, Problem, Schema
+from fairsaoml.core.types import Batch, Classes, Problem, Schema
 
 __all__ = ["ProblemConfig", "balanced_loss", "in_classes", "make_problem", "notions", "scored"]
 
@@ -75,18 +75,23 @@ def make_problem(config: ProblemConfig, schema: Schema) -> Problem:
     )
 
 
-def in_classes(batch: Batch) -> tuple[Float[Array, "row"], Float[Array, "class"]]:
-    """Each row's share of its class's weight, and the weights of the classes, 0 and 1.
+def in_classes(batch: Batch) -> Classes:
+    """Each row's share of its class's weight, and how many classes have rows.
 
     >>> y, weight = jnp.array([0.0, 1.0, 1.0]), jnp.array([2.0, 1.0, 3.0])
-    >>> shares, totals = in_classes(Batch(x=None, y=y, group=None, weight=weight))
-    >>> shares.tolist(), totals.tolist()
-    ([1.0, 0.25, 0.75], [2.0, 4.0])
+    >>> classes = in_classes(Batch(x=None, y=y, group=None, weight=weight))
+    >>> classes.share.tolist(), classes.present.item()
+    ([1.0, 0.25, 0.75], 2.0)
     """
+    if batch.classes is not None:
+        return batch.classes
     members = jnp.where(batch.y == jnp.arange(2.0)[:, None], batch.weight, 0.0)
     totals = members.sum(axis=1)
     zero, one = jnp.where(totals > 0, totals, 1.0)
-    return batch.weight / jnp.where(batch.y > 0, one, zero), totals
+    return Classes(
+        share=batch.weight / jnp.where(batch.y > 0, one, zero),
+        present=jnp.maximum((totals > 0).sum().astype(jnp.float32), 1.0),
+    )
 
 
 def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]:
@@ -97,6 +102,5 @@ def balanced_loss(logits: Float[Array, "row"], batch: Batch) -> Float[Array, ""]
     0.6930999755859375
     """
     losses = jax.nn.softplus(jnp.where(batch.y > 0, -logits, logits))
-    shares, totals = in_classes(batch)
-    classes = jnp.maximum((totals > 0).sum().astype(jnp.float32), 1.0)
-    return (shares / classes * losses).sum()
+    share, present = in_classes(batch)
+    return (share / present * losses).sum()

@@ -15,6 +15,7 @@ from fairsaoml.core.arrays import Array, library
 __all__ = [
     "Attribute",
     "Batch",
+    "Classes",
     "Constraint",
     "Explanation",
     "GroupGap",
@@ -61,6 +62,13 @@ class Task(NamedTuple):
     new_groups: Mapping[str, Mapping[str, int]] = {}  # attribute -> undeclared value -> its rows
 
 
+class Classes(NamedTuple):
+    """How a batch's weight is spread over its two classes."""
+
+    share: Float[Array, "row"]  # of the weight of the row's own class
+    present: Float[Array, ""]  # how many have rows, at least 1
+
+
 class Batch(NamedTuple):
     """A task inside the mathematics: padded to a fixed number of rows."""
 
@@ -68,6 +76,7 @@ class Batch(NamedTuple):
     y: Float[Array, "row"]  # 0.0 or 1.0
     group: Int[Array, "row attribute"]
     weight: Float[Array, "row"]  # 0 = padding
+    classes: Classes | None = None  # where they are known already, as a draw's
 
 
 class PrimalDual(NamedTuple):

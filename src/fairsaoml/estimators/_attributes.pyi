@@ -1,14 +1,11 @@
 # Written by `make stubs` from the registry of learners; do not edit.
 from collections.abc import Collection, Sequence
-from typing import Any, TypeVar, dataclass_transform
-
-Class = TypeVar("Class", bound=type)
+from typing import Any, dataclass_transform
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
-def parameters(settings: Class) -> Class: ...
+class Settings: ...
 
-@parameters
-class SharedSettings:
+class SharedSettings(Settings):
     """Parameters of the estimators of every library, besides those of the learner.
 
     Attributes
@@ -24,7 +21,6 @@ class SharedSettings:
     standardize: bool = True
     known_groups: Collection[Any] | None = None
 
-@parameters
 class ClassifierSettings(SharedSettings):
     """Parameters of the scikit-learn classifiers, besides those of the learner.
 
@@ -39,8 +35,7 @@ class ClassifierSettings(SharedSettings):
     task_size: int | None = None
     random_state: Any = None
 
-@parameters
-class DecoupledConfig:
+class DecoupledConfig(Settings):
     """Settings of the decoupled learner; the defaults are the same for every stream.
 
     Attributes
@@ -59,8 +54,7 @@ class DecoupledConfig:
     ratio: float = 0.9
     aware: bool = False
 
-@parameters
-class ProblemConfig:
+class ProblemConfig(Settings):
     """The settings that pose a problem, the same for every learner (D26).
 
     Attributes
@@ -85,7 +79,6 @@ class ProblemConfig:
     gap_score: str = "probability"
     decision: str | float = "accuracy"
 
-@parameters
 class LearnerConfig(ProblemConfig):
     """The problem that is posed, and what every learner can be told besides (D26).
 
@@ -99,7 +92,6 @@ class LearnerConfig(ProblemConfig):
     prior_discount: float = 0.7
     radius: float | None = None
 
-@parameters
 class IntervalConfig(LearnerConfig):
     """Settings of learners with experts on geometric intervals.
 
@@ -113,7 +105,6 @@ class IntervalConfig(LearnerConfig):
     base: int = 2
     horizon: int | None = None
 
-@parameters
 class DrawingConfig(LearnerConfig):
     """Settings of learners that take steps on draws of rows.
 
@@ -133,7 +124,6 @@ class DrawingConfig(LearnerConfig):
     support: int = 100
     capacity: int = 1000
 
-@parameters
 class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     """Settings of the paper's learner; the defaults are the same for every stream (D26).
 
@@ -201,7 +191,6 @@ class FairSAOMLConfig(DrawingConfig, IntervalConfig):
     credit_dual: str = "meta"
     credit_bound: float | None = 1.0
 
-@parameters
 class MetaLeaderConfig(DrawingConfig):
     """What the followers of the meta leader share.
 
@@ -230,7 +219,6 @@ class MetaLeaderConfig(DrawingConfig):
     meta_primal_step: float = 0.3
     meta_gradient: str = "first-order"
 
-@parameters
 class MaskFTMLConfig(MetaLeaderConfig):
     """Settings of MaskFTML; the defaults are the same for every stream.
 
@@ -241,7 +229,6 @@ class MaskFTMLConfig(MetaLeaderConfig):
 
     constraints: str = "none"
 
-@parameters
 class FairFMLConfig(MetaLeaderConfig):
     """Settings of FairFML; the defaults are the same for every stream.
 
@@ -261,7 +248,6 @@ class FairFMLConfig(MetaLeaderConfig):
     dual_damping: float = 0.001
     initial_dual: float = 0.0
 
-@parameters
 class FairAOGDConfig(DrawingConfig):
     """Settings of FairAOGD; the defaults are the same for every stream.
 
@@ -278,7 +264,6 @@ class FairAOGDConfig(DrawingConfig):
     gradient_bound: float = 0.12
     decay: float = 0.6666666666666666
 
-@parameters
 class FairGLCConfig(DrawingConfig):
     """Settings of FairGLC; the defaults are the same for every stream.
 
@@ -292,7 +277,6 @@ class FairGLCConfig(DrawingConfig):
     convexity: float = 0.3
     gradient_bound: float = 0.3
 
-@parameters
 class AODConfig(DrawingConfig, IntervalConfig):
     """Settings of AOD; the defaults are the same for every stream.
 
@@ -306,7 +290,6 @@ class AODConfig(DrawingConfig, IntervalConfig):
     constraints: str = "none"
     scale: float = 0.5
 
-@parameters
 class CBCEConfig(DrawingConfig):
     """Settings of CBCE; the defaults are the same for every stream.
 
@@ -326,7 +309,6 @@ class CBCEConfig(DrawingConfig):
     scale: float = 0.5
     start: str = "fresh"
 
-@parameters
 class RiverSettings(SharedSettings):
     """Parameters of the River classifiers, besides those of the learner.
 

@@ -266,7 +266,7 @@ def class_names() -> list[str]:
 
 
 def class_of(adapter: type[Adapted], module: str, name: str) -> type[Adapted]:
-    """Return the class of that name for a registered learner, made once.
+    """Return the class of that name for a registered learner, made once and put into its module.
 
     Without an `Entry.estimator`, the learner `my-learner` has the class `MyLearnerClassifier`.
     Raises AttributeError where no learner has a class of that name.
@@ -309,8 +309,7 @@ def _constructor(
     name: str, parameters: Mapping[str, Field], hints: Mapping[str, Any]
 ) -> Callable[..., None]:
     def __init__(self: Any, **given: Any) -> None:
-        unknown = next((key for key in given if key not in parameters), None)
-        if unknown is not None:
+        for unknown in given.keys() - parameters.keys():
             raise TypeError(
                 f"{name}.__init__() got an unexpected keyword argument {unknown!r}; "
                 f"{closest(unknown, parameters)}"

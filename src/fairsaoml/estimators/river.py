@@ -4,7 +4,6 @@
 class here too. Their signatures for editors and type checkers are in the stub beside this file,
 which `make stubs` writes.
 
->>> from fairsaoml.estimators.river import AdaptiveFairClassifier
 >>> model = AdaptiveFairClassifier(task_size=50)
 >>> for turn in range(200):
 ...     merit = turn % 7 - 3
@@ -17,6 +16,8 @@ from fairsaoml.estimators.adapter import class_names, class_of
 from fairsaoml.estimators.river_adapter import RiverClassifier
 
 __all__ = ["RiverClassifier", *class_names()]
+for _name in class_names():
+    class_of(RiverClassifier, __name__, _name)
 
 
 def __getattr__(name: str) -> type[RiverClassifier]:

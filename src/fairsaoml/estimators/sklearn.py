@@ -8,7 +8,6 @@ which `make stubs` writes.
 >>> X = np.linspace(-1, 1, 400)[:, None] % 0.31
 >>> y = np.where(X[:, 0] > 0.15, "yes", "no")
 >>> sex = np.where(np.arange(400) % 3 > 0, "f", "m")
->>> from fairsaoml.estimators.sklearn import AdaptiveFairClassifier
 >>> model = AdaptiveFairClassifier(constraints="dp")
 >>> model = model.fit(X, y, sensitive_features=sex)
 >>> model.predict([[0.0], [0.3]]).tolist(), model.n_rounds_, model.constraints_
@@ -19,6 +18,8 @@ from fairsaoml.estimators.adapter import class_names, class_of
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier
 
 __all__ = ["OnlineClassifier", *class_names()]
+for _name in class_names():
+    class_of(OnlineClassifier, __name__, _name)
 
 
 def __getattr__(name: str) -> type[OnlineClassifier]:

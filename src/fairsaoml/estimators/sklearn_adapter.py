@@ -7,7 +7,6 @@ reaches the estimator through pipelines, searches and cross-validation without f
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import narwhals as nw
@@ -290,14 +289,6 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         group = None if table is None else self._groups.codes(table, len(X))
         return self._learned.scored(self._scaling.apply(X), group)
 
-    def save(self, path: str | PathLike) -> None:
-        """Write what was learned into a folder of its own, replacing a model saved there before.
-
-        Raises NotFittedError before the first fit, and RunError where the folder holds other files.
-        """
-        check_is_fitted(self)
-        super().save(path)
-
     def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
         check_is_fitted(self)
         return self.classes_.tolist(), self._learned.schema.features
@@ -308,6 +299,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         return given if seeded else {**given, "random_state": None}  # drawn from already
 
     def _saved(self) -> Saved:
+        check_is_fitted(self)
         saved, names = super()._saved(), getattr(self, "feature_names_in_", None)
         saved.manifest.update(
             classes={"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},

@@ -11,10 +11,11 @@ rate of no rows is 0, of a group without rows NaN. `lacks` says where one of the
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
@@ -206,6 +207,8 @@ def count(
 ) -> GroupCounts:
     """Six counts for every level of every attribute; rows of no known group are apart.
 
+    Labels and group codes are those of a checked task.
+
     >>> sex = Attribute(name="sex", levels=("f", "m"))
     >>> counts = count(y=[1, 0, 1], prediction=[1, 1, 0], group=[[0], [0], [1]], attributes=[sex])
     >>> counts["sex"]["f"]  # doctest: +NORMALIZE_WHITESPACE
@@ -213,18 +216,26 @@ def count(
     >>> counts["sex"]["m"].true_positive
     0
     """
-    label, decision = _binary("label", y), _binary("prediction", prediction)
-    code = np.asarray(group, dtype=np.int64)
-    if len(decision) != len(label) or code.shape != (len(label), len(attributes)):
+    label, decision = np.asarray(y, np.int64), np.asarray(prediction).reshape(-1)
+    if len(decision) != len(label) or not np.isin(decision, (0, 1)).all():
         raise DataError(
-            f"expected one prediction per label and {len(attributes)} group columns, got "
-            f"{len(label)} labels, {len(decision)} predictions and groups of shape {code.shape}; "
-            "pass the rows that were scored, all of them"
+            "expected one prediction per label, every prediction to be 0 or 1, got "
+            f"{len(decision)} for {len(label)} labels, such as {np.unique(decision)[:5]}; encode "
+            "them, and pass the rows that were scored, all of them"
         )
-    return {
-        attribute.name: _count_levels(attribute, code[:, column], 2 * label + decision)
-        for column, attribute in enumerate(attributes)
-    }
+    code, kind = np.asarray(group, np.int64), 2 * label + decision.astype(np.int64)
+    counts = {}
+    for column, attribute in enumerate(attributes):
+        if UNSEEN in attribute.levels:
+            raise DataError(
+                f"expected no level of {attribute.name!r} to be called {UNSEEN!r}, which names the "
+                "groups never declared; rename it"
+            )
+        levels = (*attribute.levels, UNSEEN)
+        table = np.bincount(4 * code[:, column] + kind, minlength=4 * len(levels)).reshape(-1, 4)
+        by_level = zip(levels, starmap(Counts.of_kinds, table.tolist()), strict=True)
+        counts[attribute.name] = {name: six for name, six in by_level if name != UNSEEN or six.rows}
+    return counts
 
 
 def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[str, Any]:
@@ -312,36 +323,3 @@ def _parity(
 def _worst(values: Sequence[Figure], worst: Callable[..., float]) -> Figure:
     """The minimum or the maximum, None if any is: the worst of some unknown is unknown."""
     return worst(values) if values and None not in values else None
-
-
-def _count_levels(
-    attribute: Attribute, code: NDArray[np.int64], cell: NDArray[np.int64]
-) -> dict[str, Counts]:
-    """Counts by level from `cell` = 2 * label + decision."""
-    if UNSEEN in attribute.levels:
-        raise DataError(
-            f"expected no level of {attribute.name!r} to be called {UNSEEN!r}, which names the "
-            "groups never declared; rename it"
-        )
-    slots = len(attribute.levels) + 1
-    if len(code) and (code.min() < 0 or code.max() >= slots):
-        raise DataError(
-            f"expected codes 0..{slots - 1} for {attribute.name!r} (the last one for groups never "
-            f"declared), got {code.min()}..{code.max()}; encode groups with the stream's schema"
-        )
-    table = np.bincount(4 * code + cell, minlength=4 * slots).reshape(slots, 4)
-    levels = (*attribute.levels, UNSEEN)
-    by_level = {
-        level: Counts.of_kinds(*four) for level, four in zip(levels, table.tolist(), strict=True)
-    }
-    if not by_level[UNSEEN].rows:
-        del by_level[UNSEEN]
-    return by_level
-
-
-def _binary(what: str, values: ArrayLike) -> NDArray[np.int64]:
-    array = np.asarray(values).reshape(-1)
-    if not np.isin(array, (0, 1)).all():
-        odd = array[~np.isin(array, (0, 1))][0]
-        raise DataError(f"expected every {what} to be 0 or 1, got {odd!r}; encode it first")
-    return array.astype(np.int64)

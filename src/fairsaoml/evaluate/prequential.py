@@ -70,13 +70,11 @@ def round_of_seeds(
 
     def one_by_one(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
         batches = [part_of(stacked([task], len(task.y)), 0) for task in tasks]
-        states, outcomes = [], []
-        for index in range(len(seeds)):
-            batch, own = batches[index % len(batches)], part_of(state, index)
-            own, outcome = run_round(learner, problem, None, round, own, batch)
-            states.append(own)
-            outcomes.append(outcome)
-        return together(states), outcomes
+        done = [
+            run_round(learner, problem, None, round, part_of(state, i), batches[i % len(batches)])
+            for i in range(len(seeds))
+        ]
+        return together([state for state, _ in done]), [outcome for _, outcome in done]
 
     if learner.turn:
         return one_by_one

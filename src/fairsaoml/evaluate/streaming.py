@@ -25,11 +25,7 @@ import narwhals as nw
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.evaluate.confidence import (
-    Interval,
-    largest_difference_interval,
-    smallest_ratio_interval,
-)
+from fairsaoml.evaluate.confidence import largest_difference_interval, smallest_ratio_interval
 from fairsaoml.evaluate.metrics import (
     METRICS,
     MINIMUM_COUNT,
@@ -279,8 +275,7 @@ class StreamingMetric:
     def _gap(
         self, metric: str | None, level: float, minimum_count: int, *, ratio: bool
     ) -> GapInterval:
-        if metric is None and len(self._metrics) == 1:
-            metric = self._metrics[0]
+        metric = self._metrics[0] if metric is None and len(self._metrics) == 1 else metric
         if metric not in RATES:
             raise ConfigError(
                 f"expected a rate for an interval, got {metric!r}; known: {', '.join(RATES)}"
@@ -291,10 +286,8 @@ class StreamingMetric:
         value = smallest if ratio else largest
         if value is None and not undefined:
             undefined = f"0/0, no {rate.hits} in any group"
-        interval = Interval(0.0, 1.0)  # of fewer than two groups nothing can be said
-        if len(shares) > 1:
-            interval_of = smallest_ratio_interval if ratio else largest_difference_interval
-            interval = interval_of(list(shares.values()), level)
+        interval_of = smallest_ratio_interval if ratio else largest_difference_interval
+        interval = interval_of(list(shares.values()), level)
         seen = {group: share.part if ratio else share.whole for group, share in shares.items()}
         few = ", ".join(repr(group) for group, number in seen.items() if number < minimum_count)
         what = rate.hits if ratio else rate.row.replace("row", "rows", 1)
@@ -352,7 +345,7 @@ class StreamingMetric:
                 f"{', '.join(columns)}; name them alike in every batch"
             )
         values = [_plain(columns[name]) for name in names]
-        label, decision = np.asarray(y_true).reshape(-1), np.asarray(y_pred).reshape(-1)
+        label, decision = (np.asarray(of_rows).reshape(-1).tolist() for of_rows in (y_true, y_pred))
         rows = [len(label), len(decision), *map(len, values)]
         if len(set(rows)) > 1:
             raise DataError(
@@ -360,7 +353,7 @@ class StreamingMetric:
                 f"{rows[0]} labels, {rows[1]} predictions and sensitive features for "
                 f"{', '.join(map(str, rows[2:]))} rows; pass one of each per row"
             )
-        seen = {*label.tolist(), *decision.tolist()} - {self._pos_label} | self._other_labels
+        seen = {*label, *decision} - {self._pos_label} | self._other_labels
         _require_values("labels and predictions", seen)
         if len(seen) > 1:
             raise DataError(
@@ -371,7 +364,7 @@ class StreamingMetric:
             _require_values(name, set(column))
         groups = list(zip(*values, strict=True))
         positive = [
-            [value == self._pos_label for value in rows.tolist()] for rows in (label, decision)
+            [value == self._pos_label for value in of_rows] for of_rows in (label, decision)
         ]
         kinds = Counter(zip(groups, *positive, strict=True))
         self._columns = names

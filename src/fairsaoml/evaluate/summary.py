@@ -144,21 +144,18 @@ def _block(lines: Sequence[Line]) -> dict[str, Any]:
 
 def _means(lines: Sequence[Line]) -> dict[str, Any]:
     """Each figure's mean and spread over seeds of its mean over rounds, nulls skipped."""
-    mean: dict[str, float | None] = {}
-    spread: dict[str, float | None] = {}
-    skipped: dict[str, int] = {}
+    means: dict[str, dict[str, float | None]] = {"mean": {}, "spread": {}, "skipped": {}}
     for name in FIGURES:
         by_seed: dict[int, list[float]] = {}
         for line in lines:
             if line.get(name) is not None:
                 by_seed.setdefault(line["seed"], []).append(line[name])
         of_seeds = [fmean(values) for values in by_seed.values()]
-        mean[name] = fmean(of_seeds) if of_seeds else None
-        spread[name] = stdev(of_seeds) if len(of_seeds) > 1 else None
-        missing = len(lines) - sum(map(len, by_seed.values()))
-        if missing:
-            skipped[name] = missing
-    return {"mean": mean, "spread": spread, "skipped": skipped}
+        means["mean"][name] = fmean(of_seeds) if of_seeds else None
+        means["spread"][name] = stdev(of_seeds) if len(of_seeds) > 1 else None
+        if missing := len(lines) - sum(map(len, by_seed.values())):
+            means["skipped"][name] = missing
+    return means
 
 
 def _of_windows(lines: Sequence[Line]) -> dict[str, float | None]:

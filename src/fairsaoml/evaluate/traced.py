@@ -116,10 +116,8 @@ def _path(made_of: str, arguments: tuple[Any, ...]) -> Path:
 def _code() -> str:
     """A checksum of the code that rounds are made of."""
     package = Path(fairsaoml.__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(file for part in PARTS for file in (package / part).rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    files = sorted(file for part in PARTS for file in (package / part).rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _named_tuples(tree: Any) -> Iterator[type]:

@@ -99,6 +99,11 @@ class Comparison(NamedTuple):
     higher: str
     undefined: tuple[str, ...] = ()  # the rates that some groups cannot be compared by
 
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """The ratio and its interval, as they stand in a verdict."""
+        return {"ratio": self.ratio, **self.interval._asdict()}
+
 
 def answer_of(ratio: float | None, interval: Interval, asked: float) -> str:
     """Return a key of ANSWERS.
@@ -272,8 +277,7 @@ def _notion(
             rest = summed(total[other] for other in names if other != name)
             own = compared([{name: total[name], "": rest}], key, [name, ""])
             if answer_of(own.ratio, own.interval, asked.ratio) != "not fair":
-                rows = round(total[name].rows)
-                left_out[name] = {"rows": rows, "ratio": own.ratio, **own.interval._asdict()}
+                left_out[name] = {"rows": round(total[name].rows), **own.figures}
     kept, judged = [name for name in names if name not in left_out], groups[-1:]
     if len(kept) < 2:  # nobody to compare with: then all are, and the interval says how little
         kept, left_out, judged = list(names), {}, groups
@@ -285,28 +289,25 @@ def _notion(
         ):
             judged = groups[-len(judged) - 1 :]
         comparison = compared(judged, key, kept)
-    by_window = [compared([window], key, kept) for window in groups]
-    answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in by_window]
+    alone = [compared([window], key, kept) for window in groups]
+    answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in alone]
     answer = answer_of(comparison.ratio, comparison.interval, asked.ratio)
     if len(judged) > 1:  # single windows say less than all of them together
         answers[-len(judged) :] = [answer] * len(judged)
-    ends = (comparison.lower, comparison.higher)
     shares = {group: _share(judged, group, comparison.rate) for group in kept}
-    lines = [line for window in windows[len(windows) - len(judged) :] for line in window]
-    rounds = sorted({line["round"] for line in lines})
-    by_round = compared(singly[len(singly) - len(rounds) :], key, kept)
+    latest = chain(*windows[len(windows) - len(judged) :])
+    rounds = sorted({line["round"] for line in latest})
     return {
         "answer": answer,
-        "ratio": comparison.ratio,
-        **comparison.interval._asdict(),
+        **comparison.figures,
         "rounds": [rounds[0], rounds[-1]] if rounds else [],
         "windows": len(judged),
         "rate": comparison.rate,
-        "worse_off": ends[0 if asked.favourable else 1],
-        "better_off": ends[1 if asked.favourable else 0],
+        "worse_off": comparison.lower if asked.favourable else comparison.higher,
+        "better_off": comparison.higher if asked.favourable else comparison.lower,
         "shares": {g: [round(share.part), round(share.whole)] for g, share in shares.items()},
         "since": windows[_since(answers)][0]["round"] if windows else 1,
-        "by_round": {"ratio": by_round.ratio, **by_round.interval._asdict()},
+        "by_round": compared(singly[len(singly) - len(rounds) :], key, kept).figures,
         "undefined": list(comparison.undefined if windows else rates),
         "left_out": left_out,
     }
@@ -353,22 +354,18 @@ def _sentence(
         if entry["ratio"] is None:
             said.append(f"{name} is undefined, for want of rows")
             continue
-        value = ratio_words(entry["ratio"], asked.ratio)
-        first, last = entry["rounds"]
-        near = entry["answer"] == "fair" and entry["ratio"] < asked.ratio
-        said.append(
-            f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})"
-            f" in rounds {first} to {last}"
-            + (", at what was asked within its error" if near else "")
-        )
+        reach = f"({entry['low']:.2f} to {entry['high']:.2f})"
+        rounds = "rounds {} to {}".format(*entry["rounds"])
+        words = f"{name} is {ratio_words(entry['ratio'], asked.ratio)} {reach} in {rounds}"
+        if entry["answer"] == "fair" and entry["ratio"] < asked.ratio:
+            words += ", at what was asked within its error"
         if averaged_out(entry, asked.ratio):
-            single = entry["by_round"]
-            said[-1] += (
-                f", but {single['ratio']:.2f} ({single['low']:.2f} to {single['high']:.2f}) round"
-                " by round: gaps come and go, and average out within ten rounds"
-            )
+            single = "{ratio:.2f} ({low:.2f} to {high:.2f})".format(**entry["by_round"])
+            words += f", but {single} round by round: gaps come and go, and average out within "
+            words += "ten rounds"
         for rate in entry["undefined"]:
-            said[-1] += f", its {rate.replace('_', ' ')} undefined for some group"
+            words += f", its {rate.replace('_', ' ')} undefined for some group"
+        said.append(words)
     by_rule = asked.ratio == RULE
     goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
     if asked.unmeasured:

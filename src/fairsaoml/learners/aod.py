@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int
 from fairsaoml.core import experts, intervals, weights
 from fairsaoml.core.config import DrawingConfig, IntervalConfig, no_notions, number, setting
 from fairsaoml.core.types import Learner, Problem
-from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
+from fairsaoml.learners.families.averaged import Averaging, PerLevel, averaged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +50,9 @@ class Credit(NamedTuple):
 def aod(problem: Problem, config: AODConfig) -> Learner:
     """The learner `aod`."""
 
-    def present(round: Int[Array, ""], levels: int) -> Presence:
-        return experts.roll_call(config, round, levels).present
-
-    def starts(round: Int[Array, ""], levels: int) -> Presence:
-        return experts.roll_call(config, round, levels).awake
-
     def steps(round: Int[Array, ""], levels: int) -> PerLevel:
         lengths = jnp.asarray(intervals.lengths(levels, config.base), jnp.float32)
         return config.scale / jnp.sqrt(lengths)
-
-    def no_credit(levels: int) -> Credit:
-        return Credit(regret=jnp.zeros(levels), abs_regret=jnp.zeros(levels))
 
     def credit(old: Credit, gains: Float[Array, "draw level"]) -> Credit:
         return Credit(
@@ -69,21 +60,17 @@ def aod(problem: Problem, config: AODConfig) -> Learner:
             abs_regret=old.abs_regret + jnp.abs(gains).sum(axis=0),
         )
 
-    def weigh(round: Int[Array, ""], credit: Credit, present: Presence) -> PerLevel:
-        return weights.ada_normal_hedge(*credit, present, printed=False)
-
-    return averaged(
-        problem,
-        config,
-        Averaging(
-            storage=experts.storage(config),
-            room=partial(experts.room_for, config),
-            present=present,
-            starts=starts,
-            steps=steps,
-            no_credit=no_credit,
-            credit=credit,
-            weigh=weigh,
-            warm=True,
+    averaging = Averaging(
+        storage=experts.storage(config),
+        room=partial(experts.room_for, config),
+        present=lambda round, levels: experts.roll_call(config, round, levels).present,
+        starts=lambda round, levels: experts.roll_call(config, round, levels).awake,
+        steps=steps,
+        no_credit=lambda levels: Credit(jnp.zeros(levels), jnp.zeros(levels)),
+        credit=credit,
+        weigh=lambda round, credit, present: weights.ada_normal_hedge(
+            credit.regret, credit.abs_regret, present, printed=False
         ),
+        warm=True,
     )
+    return averaged(problem, config, averaging)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from fairsaoml.core import coin_betting, doubling_cover, intervals
 from fairsaoml.core.coin_betting import Wagers
@@ -62,6 +62,7 @@ class CBCEConfig(DrawingConfig):
 
 def cbce(problem: Problem, config: CBCEConfig) -> Learner:
     """The learner `cbce`."""
+    needed, horizon = doubling_cover.levels_at, config.horizon
 
     def lengths(levels: int) -> Int[Array, "level"]:
         return jnp.asarray(intervals.lengths(levels, BASE), jnp.int32)
@@ -76,28 +77,21 @@ def cbce(problem: Problem, config: CBCEConfig) -> Learner:
         age = round - doubling_cover.start_of(round, lengths(levels)) + 1
         return config.scale / jnp.sqrt(age.astype(jnp.float32))
 
-    def credit(old: Wagers, gains: Float[Array, "draw level"]) -> Wagers:
-        return jax.lax.scan(
-            lambda wagers, gain: (coin_betting.paid_out(wagers, gain), None), old, gains
-        )[0]
-
     def weigh(round: Int[Array, ""], wagers: Wagers, present: Presence) -> PerLevel:
         start = doubling_cover.start_of(round, lengths(present.shape[0]))
         return coin_betting.coin_betting(wagers, start, present)
 
-    needed, horizon = doubling_cover.levels_at, config.horizon
-    return averaged(
-        problem,
-        config,
-        Averaging(
-            storage=FIRST_LEVELS if horizon is None else needed(horizon + 1),
-            room=lambda round, levels: doubled(levels, needed(round)),
-            present=present,
-            starts=starts,
-            steps=steps,
-            no_credit=coin_betting.no_wagers,
-            credit=credit,
-            weigh=weigh,
-            warm=config.start == "average",
-        ),
+    averaging = Averaging(
+        storage=FIRST_LEVELS if horizon is None else needed(horizon + 1),
+        room=lambda round, levels: doubled(levels, needed(round)),
+        present=present,
+        starts=starts,
+        steps=steps,
+        no_credit=coin_betting.no_wagers,
+        credit=lambda wagers, gains: jax.lax.scan(
+            lambda wagers, gain: (coin_betting.paid_out(wagers, gain), None), wagers, gains
+        )[0],
+        weigh=weigh,
+        warm=config.start == "average",
     )
+    return averaged(problem, config, averaging)

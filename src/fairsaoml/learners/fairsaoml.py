@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import buffers, experts, intervals
-from fairsaoml.core.buffers import Buffer, Sizes
+from fairsaoml.core.buffers import Buffer, Hands, Sizes
 from fairsaoml.core.config import DrawingConfig, IntervalConfig, damping
-from fairsaoml.core.experts import Bank, Roll, Rows, put
+from fairsaoml.core.experts import Bank, Roll, put
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.meta_gradient import META_GRADIENTS, Turn, added, violations_asleep
 from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
@@ -84,9 +84,14 @@ class State(NamedTuple):
     longest_row: Float[Array, ""]  # largest row norm so far, for steps="paper"
 
 
-class Terms(NamedTuple):
-    """What a round's learning is given besides pairs and draws."""
+class Given(NamedTuple):
+    """What a round's learning is given besides pairs."""
 
+    problem: Problem
+    config: FairSAOMLConfig
+    samples: Buffer  # of every level
+    hands: Hands  # which of their rows the round's draws come from
+    roll: Roll
     weights: PerLevel
     deployed: Deployed
     inner: Steps  # (level,) step sizes of the base learner
@@ -120,37 +125,39 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         levels = old.bank.regret.shape[0]
         roll = experts.roll_call(config, round, levels, config.cover)  # line 5
         flat = vectors(problem, old.meta.primal)
-        state = every_pair(flat.of, old)
-        state = state._replace(longest_row=jnp.maximum(old.longest_row, buffers.longest_row(batch)))
+        before = every_pair(flat.of, old)
+        longest_row = jnp.maximum(old.longest_row, buffers.longest_row(batch))
+        state = before._replace(longest_row=longest_row)
         if config.cover == "dynamic":
             kept = experts.promote((state.bank, state.samples), roll.promoted)
             state = state._replace(bank=kept[0], samples=kept[1])
         reset = config.credit == "reset" or config.cover == "dynamic"  # whose experts moved up
         bank = experts.wake(state.bank, state.meta, roll.awake, reset=reset)  # lines 6-11
-        terms = Terms(
+        draws = experts.draw(key, state.samples, batch, roll.awake)
+        sizes = Sizes(support=config.support, query=config.query)
+        given = Given(
+            problem=flat.problem,
+            config=config,
+            samples=draws.samples,
+            hands=jax.vmap(partial(buffers.deal, sizes=sizes))(draws.order),
+            roll=roll,
             weights=experts.combine(config.combiner, bank, roll.present),  # lines 12-14
             deployed=deployed,
             inner=inner_steps(problem, config, state, levels),
         )
-        draws = experts.draw(key, state.samples, batch, roll.awake)
-        sizes = Sizes(support=config.support, query=config.query)
-        hands = jax.vmap(lambda order: buffers.deal(order, sizes))(draws.order)
-        rows = Rows(draws.samples, hands)
-        meta, pairs = learn(
-            flat.problem, config, state.meta, bank.pair, rows, terms, roll
-        )  # lines 15-24
-        credited, violation = credit(
-            flat.problem, config, meta, bank._replace(pair=pairs), rows, terms, roll.present
-        )  # lines 25-28
+        meta, pairs = learn(given, state.meta, bank.pair)  # lines 15-24
+        credited, violation = credit(given, meta, bank._replace(pair=pairs))  # lines 25-28
         # An empty task wakes levels all the same.
         idle = state._replace(bank=bank, samples=draws.samples)
         return Update(
-            learned=every_pair(flat.tree_of, idle._replace(meta=meta, bank=credited)),
-            idle=every_pair(flat.tree_of, idle),
+            learned=idle._replace(meta=meta, bank=credited),
+            idle=idle,
             violation=violation,
-            weights=terms.weights,
+            weights=given.weights,
             present=roll.present,
             awake=roll.awake,
+            before=before,
+            stored=partial(every_pair, flat.tree_of),
         )
 
     def grow(state: State, round: int) -> State:
@@ -191,28 +198,19 @@ def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels:
     )
 
 
-def learn(
-    problem: Problem,
-    config: FairSAOMLConfig,
-    meta: PrimalDual,
-    pairs: PrimalDual,
-    rows: Rows,
-    terms: Terms,
-    roll: Roll,
-) -> tuple[PrimalDual, PrimalDual]:
+def learn(given: Given, meta: PrimalDual, pairs: PrimalDual) -> tuple[PrimalDual, PrimalDual]:
     """N_meta times: awake experts adapt from the meta pair, then the meta pair moves (D17).
 
     Returns the meta pair and all experts' pairs. Experts take turns: only the awake adapt, and one
     program serves any number of them. The numbers must come from the round alone.
     """
+    problem, config, roll = given.problem, given.config, given.roll
     adapting, sleeping = META_GRADIENTS[config.meta_gradient]
-    previous = meta
+    previous, times = meta, config.meta_iterations
 
     def violations_of(level: Int[Array, ""] | int, violation: Array) -> Array:
-        sample, query, pair = experts.at((rows.samples, rows.hands.query, pairs), level)
-        times = config.meta_iterations
-        gaps = violations_asleep(problem, terms.deployed, sample, query, pair, times)
-        return violation.at[:, level].set(gaps)
+        sleeper = experts.at((given.samples, given.hands.query, pairs), level)
+        return put(violation, level, violations_asleep(problem, given.deployed, *sleeper, times))
 
     def iterate(carry: tuple, draw: tuple) -> tuple:
         (meta, pairs), (iteration, violation) = carry, draw
@@ -220,13 +218,13 @@ def learn(
             meta = previous
 
         def turn(level: Int[Array, ""] | int) -> Turn:
-            expert = experts.at((supports, queries, terms.weights, terms.inner), level)
-            return Turn(problem, terms.deployed, iteration, config.inner_steps, *expert)
+            expert = experts.at((supports, queries, given.weights, given.inner), level)
+            return Turn(problem, given.deployed, iteration, config.inner_steps, *expert)
 
         def awake(level: Int[Array, ""] | int, sums: tuple) -> tuple:
             gradient, violation, pairs = sums
             slope, gaps, adapted = adapting(turn(level), meta)
-            return added(gradient, slope), violation.at[level].set(gaps), put(pairs, level, adapted)
+            return added(gradient, slope), put(violation, level, gaps), put(pairs, level, adapted)
 
         def asleep(level: Int[Array, ""] | int, gradient: Params) -> Params:
             assert sleeping is not None
@@ -235,37 +233,39 @@ def learn(
                 return added(gradient, sleeping(turn(level), meta, experts.at(pairs, level)))
 
             # Without weight nobody pushes: most who have slept for long. (Seeds as a batch all do.)
-            return jax.lax.cond(terms.weights[level] > 0, pushed, lambda: gradient)
+            return jax.lax.cond(given.weights[level] > 0, pushed, lambda: gradient)
 
-        nothing = jax.tree.map(jnp.zeros_like, meta.primal)
+        # Not `zeros_like`: of as many seeds as theta is, or the loop would be traced for one first.
+        nothing = jax.tree.map(lambda leaf: 0.0 * leaf, meta.primal)
         gradient, violation, pairs = jax.lax.fori_loop(
             0, roll.awake_count, awake, (nothing, violation, pairs)
         )
         if sleeping is not None:
             gradient = jax.lax.fori_loop(roll.awake_count, roll.present_count, asleep, gradient)
-        return (meta_step(config, meta, gradient, violation, pairs.dual, terms), pairs), None
+        return (meta_step(given, meta, gradient, violation, pairs.dual), pairs), None
 
     # Who adapts draws supports; whose slope is taken draws queries.
-    supports = experts.laid_out(rows.samples, rows.hands.support, roll.awake_count)
+    supports = experts.laid_out(given.samples, given.hands.support, roll.awake_count)
     pushing = roll.awake_count if sleeping is None else roll.present_count
-    queries = experts.laid_out(rows.samples, rows.hands.query, pushing)
-    unknown = jnp.zeros((config.meta_iterations, *pairs.dual.shape))
+    queries = experts.laid_out(given.samples, given.hands.query, pushing)
+    levels, constraints = pairs.dual.shape
+    unknown = jnp.zeros((levels, times, constraints))
     violation = jax.lax.fori_loop(roll.awake_count, roll.present_count, violations_of, unknown)
-    draws = jnp.arange(config.meta_iterations), violation
+    draws = jnp.arange(times), jnp.swapaxes(violation, 0, 1)
     return jax.lax.scan(iterate, (meta, pairs), draws)[0]
 
 
 def meta_step(
-    config: FairSAOMLConfig,
+    given: Given,
     meta: PrimalDual,
     gradient: Params,
     violation: Float[Array, "level constraint"],
     duals: Float[Array, "level constraint"],
-    terms: Terms,
 ) -> PrimalDual:
     """Projected descent of theta, clipped ascent of lambda on the augmented L_t (Eq. 13 to 15)."""
+    config = given.config
     damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
-    ascent = terms.weights @ (violation - damping * duals)
+    ascent = given.weights @ (violation - damping * duals)
     gradient = project(gradient, config.gradient_bound)
     return PrimalDual(
         primal=project(move(meta.primal, gradient, config.meta_primal_step), config.radius),
@@ -273,26 +273,19 @@ def meta_step(
     )
 
 
-def credit(
-    problem: Problem,
-    config: FairSAOMLConfig,
-    meta: PrimalDual,
-    bank: Bank,
-    rows: Rows,
-    terms: Terms,
-    present: Bool[Array, "level"],
-) -> tuple[Bank, Float[Array, "constraint"]]:
+def credit(given: Given, meta: PrimalDual, bank: Bank) -> tuple[Bank, Float[Array, "constraint"]]:
     """R += F(meta) - F(expert), C += its size (lines 26, 27).
 
     Departs there (D11): on a draw of rows that no expert has adapted to; lambda is the meta one in
     both terms, so that an expert is not credited for a low price; and of bounded size. The
     violations of the meta pair come beside.
     """
-    hand = rows.hands.query if config.credit_rows == "query" else rows.hands.support
-    fresh = jax.vmap(partial(buffers.pick, iteration=config.meta_iterations))(rows.samples, hand)
+    config, present = given.config, given.roll.present
+    hand = given.hands.query if config.credit_rows == "query" else given.hands.support
+    fresh = jax.vmap(partial(buffers.pick, iteration=config.meta_iterations))(given.samples, hand)
 
     def cost(pair: PrimalDual, rows: Batch) -> tuple[Float[Array, ""], Array]:
-        return lagrangian(problem, pair, rows, terms.deployed)
+        return lagrangian(given.problem, pair, rows, given.deployed)
 
     metas = experts.spread(meta, present.shape[0])
     own = bank.pair if config.credit_dual == "own" else bank.pair._replace(dual=metas.dual)
@@ -300,4 +293,4 @@ def credit(
     (of_meta, of_expert), violations = jax.vmap(jax.vmap(cost), in_axes=(0, None))(both, fresh)
     # Same sign as evaluate.regret: positive means the expert won.
     bank = experts.credited(bank, of_meta - of_expert, present, config.credit_bound)
-    return bank, terms.weights @ violations[0]
+    return bank, given.weights @ violations[0]

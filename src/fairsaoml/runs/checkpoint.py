@@ -18,9 +18,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
+from fairsaoml import files
 from fairsaoml.core.errors import RunError, warn
 from fairsaoml.core.types import State
-from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_sealed
 from fairsaoml.runs.migrations import MIGRATIONS, Arrays, Manifest
 
 CHECKPOINT_SCHEMA = 7
@@ -48,7 +48,7 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
         state: any tree of arrays.
         about: plain JSON to keep in the manifest.
     """
-    make_folder(folder)
+    files.make_folder(folder)
     named = jax.tree_util.tree_leaves_with_path(jax.device_get(state))
     content = save_arrays(
         {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in named}
@@ -58,16 +58,16 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
     if file in _named_files(folder):
         # The same round, learned again: a file that a manifest names is not overwritten.
         file = f"state-{round:08d}-{checksum[:8]}.safetensors"
-    write_bytes(folder / file, content)
+    files.write_bytes(folder / file, content)
     before = None
     with suppress(*DAMAGED):  # a damaged one must not replace an intact one
         _content(folder, _manifest(folder / CURRENT))
-        before = read_bytes(folder / CURRENT)
+        before = files.read_bytes(folder / CURRENT)
     if before is not None:
-        write_bytes(folder / PREVIOUS, before)
+        files.write_bytes(folder / PREVIOUS, before)
     manifest = {"schema": CHECKPOINT_SCHEMA, "round": round, "file": file, "sha256": checksum}
     # Every digit of a setting: rounded, it would be another one.
-    write_sealed(folder / CURRENT, manifest | about, SEAL)
+    files.write_sealed(folder / CURRENT, manifest | about, SEAL)
     wanted = _named_files(folder)
     for stale in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
         if stale.name not in wanted:
@@ -105,8 +105,7 @@ def newest(
 ) -> Made | None:
     """Return `make(manifest, arrays)` of the newest intact checkpoint, or None if there is none."""
     problems = []
-    if folder.is_symlink():
-        raise RunError(f"expected a folder at {folder}, found a link; remove it")
+    files.refuse_link(folder)
     for path in (folder / CURRENT, folder / PREVIOUS):
         if not path.exists():
             continue
@@ -129,7 +128,7 @@ def sealed(manifest: Manifest) -> Manifest:
     'e117576e'
     """
     rest = {key: value for key, value in manifest.items() if key != SEAL}
-    return {**rest, SEAL: seal_of(rest)}
+    return {**rest, SEAL: files.seal_of(rest)}
 
 
 def structured(arrays: Arrays, like: State) -> State:
@@ -167,7 +166,7 @@ def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
 
 def _manifest(path: Path) -> Manifest:
     """A manifest as it was written; ValueError if it is damaged."""
-    manifest = read_json(path)
+    manifest = files.read_json(path)
     # The first schema had no seal; whatever has one must fit it, the schema's digit included.
     if (SEAL in manifest or manifest["schema"] > 1) and manifest != sealed(manifest):
         raise ValueError("the manifest is not what was written")
@@ -179,7 +178,7 @@ def _content(folder: Path, manifest: Manifest) -> bytes:
     file = manifest["file"]
     if not re.fullmatch(r"state-[\w-]+\.safetensors", file):
         raise ValueError(f"it names {file!r}, which is no state of this folder")
-    content = read_bytes(folder / file)
+    content = files.read_bytes(folder / file)
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
         raise ValueError(f"{file} is not what was written")
     return content
@@ -187,8 +186,8 @@ def _content(folder: Path, manifest: Manifest) -> bytes:
 
 def _named_files(folder: Path) -> set[str]:
     """The state files that the manifests name, as far as these can be read."""
-    files = set()
-    for name in (CURRENT, PREVIOUS):
+    names = set()
+    for manifest in (CURRENT, PREVIOUS):
         with suppress(*DAMAGED):
-            files.add(read_json(folder / name)["file"])
-    return files
+            names.add(files.read_json(folder / manifest)["file"])
+    return names

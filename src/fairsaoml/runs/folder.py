@@ -120,12 +120,10 @@ def require_replaceable(folder: Path, *, force: bool) -> list[Path]:
         )
     # A run that was killed before its spec.json was complete has left only this.
     ours = OURS if has_spec else (LOCK, f".{SPEC}.part")
-    paths = []
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if not any(fnmatch(str(name), pattern) for pattern in ours):
+    paths = list(folder.rglob("*"))
+    for name in (str(path.relative_to(folder)) for path in paths):
+        if not any(fnmatch(name, pattern) for pattern in ours):
             raise RunError(f"{folder} holds a file that is no run's ({name}); give another --out")
-        paths.append(path)
     return paths
 
 

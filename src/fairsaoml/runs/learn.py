@@ -162,7 +162,8 @@ def learn(
             about = manifest_of(content) | {DIGEST: begun.manifest.get(DIGEST)}
             save_checkpoint(_undo_folder(folder, number), begun.round, begun.state, about)
             record |= {"id": id, "calls": [*record["calls"], call]}
-            _write_record(folder, record)  # from here on the rows are this run's
+            # From here on the rows are this run's.
+            files.write_sealed(folder / RECORD, record, SEAL)
         summary = _finish_learning(folder, content, record, on_round)
         counts = {key: call[key] for key in ("learned", "rounds", "waiting")}
         return done._replace(**counts, summary=summary)
@@ -196,7 +197,7 @@ def take_back(folder: Path) -> tuple[dict[str, Any], int, dict[str, Any]]:
         call = record["calls"][-1]
         with writing(folder):
             call["state"] = UNDOING
-            _write_record(folder, record)
+            files.write_sealed(folder / RECORD, record, SEAL)
         summary = _finish_undoing(folder, content, record)
         return call, _last_call(record)["waiting"], summary
 
@@ -254,7 +255,7 @@ def _finish_learning(
     with writing(folder):
         write_parquet(_kept(folder, "waiting", number), rest)
         call["state"] = DONE
-        _write_record(folder, record)
+        files.write_sealed(folder / RECORD, record, SEAL)
         saved_rows.unlink(missing_ok=True)
         # What the call before left for it to be taken back.
         _kept(folder, "waiting", number - 2).unlink(missing_ok=True)
@@ -277,7 +278,7 @@ def _finish_undoing(folder: Path, content: Content, record: Record) -> dict[str,
         Predictions(folder, stream.schema, content["save_predictions"]).cut(after)
         summary = runner.write_summary(folder, RunSpec.from_json(content), stream.best)
         del record["calls"][-1]
-        _write_record(folder, record)
+        files.write_sealed(folder / RECORD, record, SEAL)
         for name in ("rows", "waiting", "ids"):
             _kept(folder, name, number).unlink(missing_ok=True)
     return summary
@@ -288,8 +289,7 @@ def _finish_undoing(folder: Path, content: Content, record: Record) -> dict[str,
 
 def _read_record(folder: Path) -> Record:
     """The calls so far; RunError where they were changed since."""
-    if (folder / KEPT).is_symlink():
-        raise RunError(f"expected a folder at {folder / KEPT}, found a link; remove it")
+    files.refuse_link(folder / KEPT)
     if not (folder / RECORD).exists():
         return {"id": None, "calls": []}
     try:
@@ -302,10 +302,6 @@ def _read_record(folder: Path) -> Record:
             f"{folder / RECORD} is not what was written; put it back: it says what was learned"
         )
     return record
-
-
-def _write_record(folder: Path, record: Record) -> None:
-    files.write_sealed(folder / RECORD, record, SEAL)
 
 
 def _last_call(record: Record) -> dict[str, Any]:

@@ -50,10 +50,9 @@ class RunSpec:
     seeds: Sequence[int] = (0, 1, 2, 3, 4)
 
     def __post_init__(self) -> None:
-        if isinstance(self.seeds, str) or not isinstance(self.seeds, Sequence) or not self.seeds:
-            raise ConfigError(
-                f"seeds must be a list of numbers, such as (0, 1); got {self.seeds!r}"
-            )
+        seeds = self.seeds
+        if isinstance(seeds, str) or not isinstance(seeds, Sequence) or not seeds:
+            raise ConfigError(f"seeds must be a list of numbers, such as (0, 1); got {seeds!r}")
 
     @property
     def name(self) -> str:
@@ -256,8 +255,8 @@ def split_settings(
             known = [*streams, *learners, *also]
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
         has_not = NOT_EVERY_LEARNER.get(key, f"has no setting {key!r}")
-        is_fair = registry.configure(learner).constraints != "none"  # its tolerance is of use
-        advice = ", or set its tolerance" if key == "ratio" and is_fair else ""
+        is_fair = key == "ratio" and registry.configure(learner).constraints != "none"
+        advice = ", or set its tolerance" * is_fair
         raise ConfigError(f"{learner} {has_not}; choose --learner {', '.join(able)}{advice}")
     of_stream = {key: value for key, value in settings.items() if key in streams}
     return of_stream, {key: settings[key] for key in settings if key not in of_stream}

@@ -33,6 +33,7 @@ TICK_SECONDS = 1.0
 MOST_TOGETHER = 256  # requests
 PAGE = Path(__file__).parent / "page"
 FILES = ("index.html", "icon.svg", "page.css", "page.js", "uPlot.iife.min.js", "uPlot.min.css")
+STATUSES: dict[type, int] = {FullDisk: 507, ClientDisconnect: 400}  # where an error tells none
 SEVERITY = (200, 422, 409, 507)  # an answer's status is the worst of its rows
 HEARTBEAT_SECONDS = 15.0  # a comment to clients that listen, so that proxies keep the connection
 NDJSON = "application/x-ndjson"
@@ -103,20 +104,14 @@ class App:
         """Check the token, turn errors into words, count."""
         begun, status = time.perf_counter(), 500
         try:
-            try:
-                if scope:
-                    access.require(self._tokens, scope, request.headers)
-                answer = await handler(request)
-            except Refused as problem:
-                answer = said(str(problem), problem.status)
-            except FullDisk as problem:
-                answer = said(str(problem), 507)
-            except (DataError, UnicodeDecodeError) as problem:
-                answer = said(str(problem), 422)
-            except ClientDisconnect:
-                answer = said("the request did not come whole", 400)
+            if scope:
+                access.require(self._tokens, scope, request.headers)
+            answer = await handler(request)
             response = answer if isinstance(answer, Response) else JSON(answer)
             status = response.status_code
+        except (Refused, DataError, UnicodeDecodeError, FullDisk, ClientDisconnect) as problem:
+            status = getattr(problem, "status", None) or STATUSES.get(type(problem), 422)
+            response = said(str(problem) or "the request did not come whole", status)
         finally:
             self.views.observe(path, status, time.perf_counter() - begun, time.time())
         return response

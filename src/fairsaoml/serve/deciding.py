@@ -120,7 +120,7 @@ class Deciding:
             status, also = 507, {"recorded": False, "error": str(full)}
         for one, decision, chance in zip(asked, *decided, strict=True):
             answer = self._answer(one.id, decision, chance, live.round)
-            said[one.key] = one.content, Answer(status, {**answer.content, **also})
+            said[one.key] = one.content, Answer(status, answer.content | also)
         return said
 
     def _answer(self, id: int | str, decision: int, probability: float, round: int) -> Answer:

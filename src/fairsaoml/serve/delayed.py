@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
-from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
+from fairsaoml.serve.rows import from_rows, to_rows
 from fairsaoml.serve.store import some, to_text
 from fairsaoml.serve.tasks import TAKEN_ROWS, NewLabel, NewRow, Tally, TaskRules, Tasks, columns_of
 
@@ -159,7 +159,7 @@ class DelayedLabels:
         group_layout, groups = None, [None] * len(x)
         if sensitive_features is not None:
             group_layout, groups = to_rows(sensitive_features)
-        layouts, first_layouts = [layout, group_layout], self._layouts()
+        layouts, first_layouts = [layout, group_layout], self._tasks.fact("layouts")
         if first_layouts and layouts != first_layouts:
             raise DataError(
                 f"expected rows and sensitive features as in the first call, {first_layouts}, "
@@ -173,7 +173,8 @@ class DelayedLabels:
                 f"got {len(x)} rows, {len(names)} ids and sensitive features for "
                 f"{'none' if group_layout is None else len(groups)}; pass one of each per row"
             )
-        self._check_groups(X, sensitive_features)
+        if hasattr(self._learner, "check_groups"):
+            self._learner.check_groups(X, sensitive_features)
         texts = [to_text(name) for name in names]
         open_rows = {id for id, (state,) in self._tasks.by_id("state", texts).items() if state < 2}
         known = [name for name, text in zip(names, texts, strict=True) if text in open_rows]
@@ -294,9 +295,8 @@ class DelayedLabels:
             if known is not None and not removed["round"] <= known <= self.tally.rounds:
                 raise RunError(
                     f"expected a model that has learned {removed['round']} to {self.tally.rounds} "
-                    f"rounds of the journal since it began, got one that has learned {known}; give "
-                    "the model that the journal was begun with, or one saved since its rows were "
-                    "removed"
+                    f"rounds of the journal, got one that has learned {known}; give the model that "
+                    "the journal was begun with, or one saved since its rows were removed"
                 )
             self._learned, self._done = known, removed["task"]
             labels = self._tasks.query("SELECT DISTINCT label FROM rows WHERE label IS NOT NULL")
@@ -309,14 +309,10 @@ class DelayedLabels:
                 )
         self.tick()
 
-    def _layouts(self) -> list[Layout | None]:
-        """The layouts of features and sensitive features, if any, once there have been rows."""
-        return self._tasks.fact("layouts") or []
-
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._done < self.tally.tasks:
-            task = self._learnable(self._closed(self._done + 1))
+            task = self._closed(self._done + 1)
             if self._on_close and task.number > self._scored:
                 self._on_close(task)
             self._scored = task.number
@@ -337,31 +333,6 @@ class DelayedLabels:
                 with self._tasks.writing():
                     self._tasks.execute("DELETE FROM rows WHERE taken_by = ?", [task.number])
                     self._tasks.execute("DELETE FROM tasks WHERE number = ?", [task.number])
-
-    def _learnable(self, task: ClosedTask) -> ClosedTask:
-        """Return a task as the model can learn it; nothing is learned where no row is left."""
-        if task.round is None or task.round <= (self._learned or 0):
-            return task
-        if not task.ids:  # all labels were refused: it counts as one without labels
-            with self._tasks.writing():
-                numbers = [task.number]
-                self._tasks.execute("UPDATE tasks SET round = NULL WHERE number = ?", numbers)
-                self._tasks.execute("UPDATE tasks SET round = round - 1 WHERE number > ?", numbers)
-                self._tasks.counts["rounds"] -= 1
-            return task._replace(round=None)
-        try:
-            self._check_groups(task.X, task.sensitive_features)
-        except DataError as problem:
-            raise RunError(
-                f"{problem}. All rows of {self._tasks.path} are so: begin another journal, or give "
-                "the model that it was begun with"
-            ) from None
-        return task
-
-    def _check_groups(self, X: Any, sensitive_features: Any) -> None:
-        """Raise DataError for groups that the model says it cannot learn from."""
-        if hasattr(self._learner, "check_groups"):
-            self._learner.check_groups(X, sensitive_features)
 
     def _takes(self, label: Any) -> bool:
         """Whether the model can learn from a label; yes where it does not tell its labels."""
@@ -388,12 +359,18 @@ class DelayedLabels:
         chances = [chance for _, chance in answers]
         query = "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?"
         [(round, late, unlabelled, why)] = self._tasks.query(query, [number])
-        layout, sensitive = self._layouts()
+        if not rows and (round or 0) > (self._learned or 0):  # all labels were refused
+            round = None  # as of a task without labels
+            with self._tasks.writing():
+                self._tasks.execute("UPDATE tasks SET round = NULL WHERE number = ?", [number])
+                self._tasks.execute("UPDATE tasks SET round = round - 1 WHERE number > ?", [number])
+                self._tasks.counts["rounds"] -= 1
+        layout, sensitive = self._tasks.fact("layouts")
         return ClosedTask(
             number=number,
             round=round,
             ids=ids,
-            X=from_rows(layout or NUMBERS, contents),
+            X=from_rows(layout, contents),
             y=np.asarray(labels),
             sensitive_features=sensitive and from_rows(sensitive, groups),
             prediction=np.asarray([prediction for prediction, _ in answers]),

@@ -20,17 +20,15 @@ from fairsaoml.evaluate.seeds import part_of
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.saved import load_run
-from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
+from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time, require_finite
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
+from fairsaoml.streams.table import groups, reading, roles
 from fairsaoml.streams.table.columns import numbers, typed
 from fairsaoml.streams.table.encoder import Encoder
-from fairsaoml.streams.table.groups import Protected, Sensitive
-from fairsaoml.streams.table.reading import need, to_arrow
-from fairsaoml.streams.table.roles import Label
 from fairsaoml.streams.table.sensitive import sensitive_columns
 
 # Of streams without a table.
-PLAIN_LABEL = Label(column="label", positive="1", negative="0", type="integer")
+PLAIN_LABEL = roles.Label(column="label", positive="1", negative="0", type="integer")
 
 
 class RunModel(LearnerAttributes):
@@ -73,10 +71,10 @@ class RunModel(LearnerAttributes):
         )
         self.encoder = Encoder.from_json(stream.encoder) if stream.encoder else None  # of a table
         self.label = (self.encoder and self.encoder.label) or PLAIN_LABEL
-        self.sensitive: tuple[Protected, ...] = (
+        self.sensitive: tuple[groups.Protected, ...] = (
             self.encoder.sensitive
             if self.encoder
-            else tuple(Sensitive(column=one.name, levels=one.levels) for one in schema.attributes)
+            else tuple(groups.Sensitive(column=name, levels=ls) for name, ls in schema.attributes)
         )
         self.notes_: tuple[str, ...] = ()
         self._unread: set[str] = set()  # columns of the last rows without one readable value
@@ -161,15 +159,10 @@ class RunModel(LearnerAttributes):
             whole = (one.column for one in remarks if one.example and one.rows == len(x) > 1)
             self._unread = set(whole)
         else:
-            need(names, table.column_names, where)
+            reading.need(names, table.column_names, where)
             x = np.stack([_plain_numbers(table, name, where) for name in names], axis=1)
             self.notes_ = ()
-        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        if broken.size:
-            raise DataError(
-                f"expected finite numbers, got NaN or infinity in {broken.size} rows of {where}, "
-                f"the first is row {broken[0]}; fill them in or leave the rows out"
-            )
+        require_finite(x, f" of {where}")
         return np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
 
     @one_at_a_time
@@ -210,7 +203,7 @@ class RunModel(LearnerAttributes):
     def check_groups(self, rows: Any, sensitive_features: Any) -> None:
         """Raise DataError where `partial_fit` would refuse the groups of these rows."""
         table = self._with_groups(rows_table(rows), sensitive_features)
-        need(self.sensitive_columns, table.column_names, "the rows")
+        reading.need(self.sensitive_columns, table.column_names, "the rows")
 
     def _label_codes(self, column: Any) -> np.ndarray:
         """Return labels as codes; booleans are the numbers 0 and 1, and the reverse."""
@@ -234,7 +227,7 @@ class RunModel(LearnerAttributes):
 
     def task(self, table: Any) -> Task:
         """Return labelled rows as a task; rows without a label are left out."""
-        need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
+        reading.need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
         y = self._label_codes(table[self.label.column])
         table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         if not len(y):
@@ -273,7 +266,7 @@ def rows_table(rows: Any) -> Any:
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         names = dict.fromkeys(str(name) for row in rows for name in row)
         rows = pa.table({name: typed([row.get(name) for row in rows]) for name in names})
-    return to_arrow(rows)
+    return reading.to_arrow(rows)
 
 
 def _with_column(table: Any, name: str, values: Any) -> Any:

@@ -14,20 +14,13 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
-from fairsaoml.core import threefry, types
+from fairsaoml.core import keys, problem, threefry, types
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError, DataError, warn
-from fairsaoml.core.keys import init_key, round_keys
-from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, Explanation, RoundInfo, Schema, State, Task
-from fairsaoml.evaluate.compilation import jit, jit_once, require_unforked, use_cache
-from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.evaluate import compilation, flags, seeds, threads, traced
 from fairsaoml.evaluate.round import shown_by
-from fairsaoml.evaluate.seeds import bucket
-from fairsaoml.evaluate.threads import one_blas_thread
-from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.learners import registry
-from fairsaoml.learners.registry import Entry, pose
 from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
@@ -121,7 +114,7 @@ class OnlineLearner(Saveable):
     @property
     def constraints(self) -> tuple[str, ...]:
         """Names of the constraints, in the order of `info.dual`."""
-        return tuple(c.name for c in make_problem(self.config, self.schema).constraints)
+        return tuple(c.name for c in problem.make_problem(self.config, self.schema).constraints)
 
     @property
     def explains(self) -> bool:
@@ -131,23 +124,20 @@ class OnlineLearner(Saveable):
     @property
     def dual(self) -> np.ndarray:
         """The price on each constraint's violation after the last round."""
-        return np.asarray(self._last_info.dual)
+        assert self.info is not None  # there has been a round
+        return np.asarray(self.info.dual)
 
     @property
     def weights(self) -> np.ndarray:
         """Weights of the experts that were present in the last round."""
-        return np.asarray(self._last_info.weights)[np.asarray(self._last_info.present)]
-
-    @property
-    def _last_info(self) -> RoundInfo:
-        assert self.info is not None  # there has been a round
-        return self.info
+        assert self.info is not None
+        return np.asarray(self.info.weights)[np.asarray(self.info.present)]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the last round, in words."""
-        flags = {} if self.info is None else self.info.flags
-        return tuple(words for flag, words in WARNINGS.items() if flags.get(flag))
+        raised = {} if self.info is None else self.info.flags
+        return tuple(words for flag, words in flags.WARNINGS.items() if raised.get(flag))
 
     @one_at_a_time
     def learn(self, task: Task) -> Self:
@@ -169,7 +159,7 @@ class OnlineLearner(Saveable):
         DataError
             Where the rows do not fit the schema; nothing is learned then.
         """
-        require_unforked()
+        compilation.require_unforked()
         if not isinstance(task, Task):
             kind = type(task).__name__
             raise DataError(f"expected a Task, got {kind}; give Task(x=x, y=y, group=group)")
@@ -185,9 +175,9 @@ class OnlineLearner(Saveable):
             programs.look.clear_cache()
         # As `seeds.stacked` pads a task, at a tenth of the cost.
         arrays = task.x, task.y, task.group, np.ones(rows, np.float32)
-        size = rows if programs.learner.turn else bucket(rows)
+        size = rows if programs.learner.turn else seeds.bucket(rows)
         batch = Batch(*(_padded(one, size) for one in arrays))
-        with one_blas_thread():
+        with threads.one_blas_thread():
             state, info = programs.step(np.uint32(self.seed), np.int32(round), state, batch)
             self.info = info if programs.learner.turn else jax.device_get(info)
         self.round, self.state = round, state
@@ -268,17 +258,17 @@ class OnlineLearner(Saveable):
 
         Two sizes of an explaining program are all that a service needs: a few rows, and many.
         """
-        require_unforked()
+        compilation.require_unforked()
         x, group = self._checked(x, group)
         most, parts = MANY_ROWS if explain else ROWS_AT_ONCE, []
         for first in range(0, max(len(x), 1), most):
             rows = slice(first, first + most)
             room = count = len(x[rows])
             if not self._programs.learner.turn:
-                room = bucket(count)
+                room = seeds.bucket(count)
                 room = MANY_ROWS if explain and room > FEW_ROWS else room
             padded = _padded(x[rows], room), _padded(group[rows], room)
-            with one_blas_thread():
+            with threads.one_blas_thread():
                 said = self._programs.look(self.state, *padded, explain)
             arrays = [np.asarray(one, np.float64) for one in said]
             parts.append([one[:count] if one.ndim else one for one in arrays])
@@ -298,13 +288,7 @@ class OnlineLearner(Saveable):
                 f"expected rows of the {width} features of the schema, got shape {x.shape}; give a "
                 "table, (row, feature)"
             )
-        # A NaN is the smallest and the largest of all.
-        if x.size and not (x.min() > -np.inf and x.max() < np.inf):
-            broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-            raise DataError(
-                f"expected finite numbers, got NaN or infinity in {len(broken)} rows, the first is "
-                f"row {broken[0]}; fill them in or leave the rows out"
-            )
+        require_finite(x)
         if group is None:  # nobody knows
             return x, np.broadcast_to(unknown, (len(x), len(unknown)))
         group = np.asarray(group)
@@ -379,6 +363,17 @@ class OnlineLearner(Saveable):
         return step(np.uint32(0), np.int32(1), state, Batch(x, none, group, none))
 
 
+def require_finite(x: np.ndarray, where: str = "") -> None:
+    """Raise DataError where a row holds NaN or infinity."""
+    # A NaN is the smallest and the largest of all.
+    if x.size and not (x.min() > -np.inf and x.max() < np.inf):
+        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        raise DataError(
+            f"expected finite numbers, got NaN or infinity in {len(broken)} rows{where}, the first "
+            f"is row {broken[0]}; fill them in or leave the rows out"
+        )
+
+
 class LearnerAttributes:
     """What a model tells of the learner that it holds."""
 
@@ -421,24 +416,24 @@ def _padded(values: np.ndarray, size: int) -> Any:
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
-def _made(entry: Entry, config: LearnerConfig, features: int, levels: tuple[int, ...]) -> Programs:
+def _made(entry: registry.Entry, config: LearnerConfig, width: int, levels: tuple) -> Programs:
     """Return the functions compiled once for all learners of these settings and widths."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
-        use_cache()  # unless the calling program has set one
+        compilation.use_cache()  # unless the calling program has set one
     schema = Schema(
-        features=tuple(map(str, range(features))),
+        features=tuple(map(str, range(width))),
         attributes=tuple(
             Attribute(str(place), tuple(map(str, range(count))))
             for place, count in enumerate(levels)
         ),
     )
-    _, learner = pose(entry, config, schema)
+    _, learner = registry.pose(entry, config, schema)
 
     def init(seed: Any) -> State:
-        return learner.init(None if learner.turn else init_key(threefry.from_seeds(seed)))
+        return learner.init(None if learner.turn else keys.init_key(threefry.from_seeds(seed)))
 
     def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
-        key = None if learner.turn else round_keys(threefry.from_seeds(seed), round).step
+        key = None if learner.turn else keys.round_keys(threefry.from_seeds(seed), round).step
         return learner.step(key, round, state, batch)
 
     def look(state: State, x: Any, group: Any, explain: bool) -> tuple[Any, ...]:
@@ -452,7 +447,7 @@ def _made(entry: Entry, config: LearnerConfig, features: int, levels: tuple[int,
     made_of = learner.made_of and f"online {learner.made_of}"
     return Programs(
         learner=learner,
-        init=jit_once(init),
-        step=TracedOnce(step, made_of, (RoundInfo,)),
-        look=jit(look, static_argnames="explain"),
+        init=compilation.jit_once(init),
+        step=traced.TracedOnce(step, made_of, (RoundInfo,)),
+        look=compilation.jit(look, static_argnames="explain"),
     )

@@ -146,5 +146,4 @@ def to_bytes(table: Any, ending: str = ".csv") -> bytes:
 
 def write_decisions(table: Any, path: Path) -> None:
     """Write a table of decisions, in the format of the file's ending."""
-    check_ending(path)
     write_bytes(path, to_bytes(table, path.suffix.lower()))

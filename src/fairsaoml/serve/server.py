@@ -80,8 +80,7 @@ def serve(
     use_cache()
     one_thread()
     sys.setswitchinterval(SWITCH_SECONDS)
-    listening = _listen(host, port)
-    try:
+    with _listen(host, port) as listening:
         app = App(Service(folder, rules, webhook=webhook), known, origin)
         collect_seldom()
         config = uvicorn.Config(
@@ -104,8 +103,6 @@ def serve(
         name = f"[{host}]" if ":" in host else host
         on_ready(f"{scheme}://{name}:{listening.getsockname()[1]}")
         Server(config, app).run(sockets=[listening])
-    finally:
-        listening.close()
 
 
 def collect_seldom() -> None:

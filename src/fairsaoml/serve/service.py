@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ from fairsaoml.serve.tasks import TAKEN_ROWS, Clock, TaskRules, Tasks, columns_o
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
 TALLY = ("issued", "labelled", "late", "expired", "unknown", "repeated", "corrected", "never")
-WEBHOOK_TRIES = 3
-WEBHOOK_SECONDS = 5.0  # to wait for its answer, and longer before each try
+WEBHOOK_SECONDS = 5.0  # to wait for its answer
+WEBHOOK_PAUSES = (0.0, 0.0, 5.0)  # before each try
 
 
 class Service(Deciding):
@@ -250,11 +250,9 @@ def post(url: str, content: Mapping[str, Any]) -> None:
     """Tell another service of an alarm, as JSON; a failure harms nobody."""
     import requests
 
-    for attempt in range(WEBHOOK_TRIES):
-        try:
+    for pause in WEBHOOK_PAUSES:
+        time.sleep(pause)
+        with suppress(requests.RequestException):
             said = requests.post(url, json=content, timeout=WEBHOOK_SECONDS, allow_redirects=False)
             if said.status_code < 500:
                 return
-        except requests.RequestException:
-            pass
-        time.sleep(WEBHOOK_SECONDS * attempt)

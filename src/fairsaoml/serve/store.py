@@ -160,9 +160,8 @@ class Store(sqlite3.Connection):
                 ) from None
             if code == sqlite3.SQLITE_NOTADB:
                 raise RunError(
-                    f"expected a store at {self.path}, got another file, perhaps a journal of an "
-                    "older version; give another path, or continue it with the version of "
-                    "fairsaoml that wrote it"
+                    f"expected a store at {self.path}, got another file or a journal of an older "
+                    "version; give another path, or use the version of fairsaoml that wrote it"
                 ) from None
             if code == sqlite3.SQLITE_CORRUPT:
                 raise self._damaged(problem) from None

@@ -16,9 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.evaluate.confidence import Share, wilson
-from fairsaoml.evaluate.metrics import RATES, Counts, pooled
-from fairsaoml.evaluate.verdict import judge
+from fairsaoml.evaluate import confidence, metrics, verdict
 from fairsaoml.serve.deciding import reasons_from_bytes
 from fairsaoml.serve.reading import is_text, to_line
 from fairsaoml.serve.service import TALLY, Service
@@ -77,11 +75,11 @@ class Views(Collector):
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
         return {
-            "verdict": judge(lines, self.service.asked),
+            "verdict": verdict.judge(lines, self.service.asked),
             "rounds": [lines[0]["round"], lines[-1]["round"]],
             "groups": {
                 attribute: {level: _rates(six) for level, six in levels.items()}
-                for attribute, levels in pooled(lines).items()
+                for attribute, levels in metrics.pooled(lines).items()
             },
         }
 
@@ -234,12 +232,12 @@ class Views(Collector):
             yield family
 
 
-def _rates(counts: Counts) -> dict[str, Any]:
+def _rates(counts: metrics.Counts) -> dict[str, Any]:
     """Return a group's rates with their 95 % intervals; null where there is no row."""
-    shares = {name: RATES[name].share(counts) for name in FIGURES}
-    shares["base_rate"] = Share(counts.y1_rows, counts.rows)
+    shares = {name: metrics.RATES[name].share(counts) for name in FIGURES}
+    shares["base_rate"] = confidence.Share(counts.y1_rows, counts.rows)
     rates = {
-        name: {"rate": share.rate, **wilson(share)._asdict()} if share.whole else None
+        name: {"rate": share.rate, **confidence.wilson(share)._asdict()} if share.whole else None
         for name, share in shares.items()
     }
     return {"rows": counts.rows, **rates}

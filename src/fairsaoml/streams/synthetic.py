@@ -155,13 +155,6 @@ def synthetic(
     )
 
 
-def posterior(environment: Environment, x: Floats) -> Floats:
-    """P(recorded y, s | x), exactly, for standardised features x: (y, s, row)."""
-    mean, deviation = environment.moments
-    raw = x * deviation + mean
-    return _joint(environment.masses, environment.means, raw, normalise=True)
-
-
 def best_achievable(environment: Environment) -> dict[str, float]:
     """The truth to measure a learner against: the best that any rule on the features can do.
 
@@ -229,14 +222,11 @@ def _draw(random: np.random.Generator, environment: Environment, rows: int, doma
     )
 
 
-def _joint(masses: Floats, means: Floats, points: Floats, *, normalise: bool) -> Floats:
-    """Mass of (recorded y, s) at each point, up to one factor per call or, normalised, exactly."""
+def _joint(masses: Floats, means: Floats, points: Floats) -> Floats:
+    """Mass of (recorded y, s) at each point, up to one factor."""
     square = ((points - means[:, :, None, :]) ** 2).sum(axis=-1)
-    if normalise:  # the nearest mean's exponent is 0: far rows do not underflow to 0/0
-        square = square - square.min(axis=(0, 1))
     true = masses[:, :, None] * np.exp(-square / 2)
-    recorded = (1 - LABEL_NOISE) * true + LABEL_NOISE * true[::-1]
-    return recorded / recorded.sum(axis=(0, 1)) if normalise else recorded
+    return (1 - LABEL_NOISE) * true + LABEL_NOISE * true[::-1]
 
 
 def _grid(environment: Environment) -> Floats:
@@ -245,7 +235,7 @@ def _grid(environment: Environment) -> Floats:
     low, high = means.min(axis=(0, 1)) - REACH, means.max(axis=(0, 1)) + REACH
     axes = [np.arange(start, stop, CELL) for start, stop in zip(low, high, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    joint = _joint(environment.masses, means, points, normalise=False)
+    joint = _joint(environment.masses, means, points)
     joint /= joint.sum()
     joint = joint[:, :, joint.sum(axis=(0, 1)) > NEGLIGIBLE]
     return joint / joint.sum()

@@ -40,6 +40,8 @@ BLOCK = 32  # windows that share a pass over their rows
 CHUNK = 2048  # rows of a pass that are in the processor's cache together
 MEMORY = 4_000_000  # numbers in the constraint terms of windows solved together
 
+Bools = NDArray[np.bool_]
+
 
 class Comparators(NamedTuple):
     """The best models of some windows of one length. Rounds count from 0 here."""
@@ -91,11 +93,11 @@ def best_models(
     size = max(1, min(MEMORY // max(numbers, 1), -(-len(starts) // threads)))
     # Thousands of small products: threads inside each would only get in each other's way.
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        reference = _reference(windows, guess)
+        windows = _with_curvature(windows, guess)
 
         def part(at: int) -> tuple[Floats, ...]:
             some = slice(at, at + size)
-            return _solved(windows.some(some), guess[some], radius, reference, tolerance)
+            return _solved(windows.some(some), guess[some], radius, tolerance)
 
         parts = list(pool.map(part, range(0, len(starts), size)))
     joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
@@ -108,6 +110,9 @@ class _Windows(NamedTuple):
     rounds: Rounds
     start: Ints  # (window,): first round
     length: int
+    # A curvature for every row, and its sums, from which any window's Hessian is a difference.
+    curvature: Floats = np.empty(0)  # (row,)
+    sums: Floats = np.empty(0)  # (round + 1, parameter, parameter)
 
     def some(self, which: Any) -> "_Windows":
         """Return some of the windows."""
@@ -178,15 +183,8 @@ class _Windows(NamedTuple):
         return points
 
 
-class _Reference(NamedTuple):
-    """A curvature for every row, and its sums, from which any window's Hessian is a difference."""
-
-    curvature: Floats  # (row,)
-    sums: Floats  # (round + 1, parameter, parameter)
-
-
-def _reference(windows: _Windows, points: Floats) -> _Reference:
-    """Each round's Hessian at the mean of the points of the windows that hold it."""
+def _with_curvature(windows: _Windows, points: Floats) -> _Windows:
+    """Take each round's Hessian at the mean of the points of the windows that hold it."""
     rounds, size = windows.rounds, windows.rounds.x.shape[1]
     total, held = np.zeros((rounds.number + 1, size)), np.zeros(rounds.number + 1)
     for edge, sign in ((windows.start, 1.0), (windows.start + windows.length, -1.0)):
@@ -200,14 +198,14 @@ def _reference(windows: _Windows, points: Floats) -> _Reference:
         score = rounds.x[rows] @ mean[t] + rounds.offset[rows]
         curvature[rows] = rounds.weight[rows] * _steady_curvature(score)
         sums[t + 1] = sums[t] + rounds.x[rows].T @ (curvature[rows, None] * rounds.x[rows])
-    return _Reference(curvature, sums)
+    return windows._replace(curvature=curvature, sums=sums)
 
 
 def _solved(
-    windows: _Windows, points: Floats, radius: float | None, reference: _Reference, tolerance: float
+    windows: _Windows, points: Floats, radius: float | None, tolerance: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Point, loss, bound and violation of some windows of one length."""
-    rounds, starts, length = windows
+    rounds, starts, length, *_ = windows
     limits = windows.limits(radius)
     rows = rounds.first[starts + length] - rounds.first[starts]
     own = rows < FEW_ROWS * rounds.x.shape[1]
@@ -217,9 +215,8 @@ def _solved(
     todo = np.arange(len(starts))
     for _ in range(MOST_ATTEMPTS):
         some, few = windows.some(todo), limits.some(todo)
-        begin = points[todo]
-        points[todo], model, exact = _descend(some, begin, few, reference, own[todo], goal)
-        loss[todo], proof = _certify(some, points[todo], model, few, reference, exact)
+        points[todo], model, exact = _descend(some, points[todo], few, own[todo], goal)
+        loss[todo], proof = _certify(some, points[todo], model, few, exact)
         bound[todo] = np.maximum(bound[todo], proof)
         todo = todo[loss[todo] - bound[todo] > tolerance * length]
         if not len(todo):
@@ -230,13 +227,8 @@ def _solved(
 
 
 def _descend(
-    windows: _Windows,
-    points: Floats,
-    limits: Limits,
-    reference: _Reference,
-    own: NDArray[np.bool_],
-    goal: float,
-) -> tuple[Floats, Solution, NDArray[np.bool_]]:
+    windows: _Windows, points: Floats, limits: Limits, own: Bools, goal: float
+) -> tuple[Floats, Solution, Bools]:
     """Proximal Newton steps until the next promises much less than `goal`: that step, too.
 
     Also returned: which windows came to need a Hessian of their own.
@@ -244,7 +236,7 @@ def _descend(
     own = own.copy()
     points, gradient = points.copy(), windows.gradients(points)
     starts = windows.start
-    hessian = reference.sums[starts + windows.length] - reference.sums[starts]
+    hessian = windows.sums[starts + windows.length] - windows.sums[starts]
     model = Solution.unbound(points, limits)
     active = np.arange(len(points))
     for step in range(MOST_STEPS):
@@ -278,12 +270,7 @@ def _descend(
 
 
 def _certify(
-    windows: _Windows,
-    points: Floats,
-    model: Solution,
-    limits: Limits,
-    reference: _Reference,
-    own: NDArray[np.bool_],
+    windows: _Windows, points: Floats, model: Solution, limits: Limits, own: Bools
 ) -> tuple[Floats, Floats]:
     """Loss of each window's point, and a lower bound on the loss of any model within the limits.
 
@@ -307,7 +294,7 @@ def _certify(
         curvature = np.where(
             own[some],
             chance * (1 - chance),
-            (reference.curvature[rows] / rounds.weight[rows])[:, None],
+            (windows.curvature[rows] / rounds.weight[rows])[:, None],
         )
         chance = np.clip(chance + curvature * (x @ (model.point[some] - points[some]).T), 0.0, 1.0)
         bound[some] += (weight * ((chance - y) * offset + entr(chance) + entr(1 - chance))).sum(

@@ -21,11 +21,13 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.keys import init_key, round_keys, run_keys
 from fairsaoml.core.primal_dual import project
-from fairsaoml.core.types import Batch, Params, Problem, Task
-from fairsaoml.evaluate.measures import loss_and_violation
+from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
+from fairsaoml.evaluate.measures import after_adapting, loss_and_violation
 from fairsaoml.evaluate.regret.comparator import Comparators
-from fairsaoml.evaluate.regret.rounds import base_rates, deployment, window_sums
+from fairsaoml.evaluate.regret.rounds import Floats, deployment, priors, window_sums
 from fairsaoml.evaluate.seeds import bucket, part_of, stacked
 
 PRICES = (0.0, 0.3, 1.0, 4.0)  # of a gap, in units of loss; one start each
@@ -36,7 +38,7 @@ DECAYS = (0.9, 0.99)  # of its two running means
 ROWS = 128  # of a round that a fit's step looks at
 MOST_WINDOWS = 160  # windows that models are fitted on
 
-Floats = NDArray[np.float64]
+Adapting = Callable[[Params, Array, Batch], tuple[Array, Array]]
 
 
 class Pool(NamedTuple):
@@ -53,7 +55,7 @@ def fit_pool(
     windows: Sequence[int],
     *,
     scored: Sequence[NDArray[np.bool_]] | None = None,
-    adapted: Callable[[Params, Array, Batch], tuple[Array, Array]] | None = None,
+    adapted: Adapting | None = None,
 ) -> Pool:
     """Fit and measure a pool; models are charged for the rows that are `scored`, all by default.
 
@@ -64,7 +66,7 @@ def fit_pool(
         batches = whole._replace(weight=whole.weight.copy())
         for weight, rows in zip(batches.weight, scored, strict=True):
             weight[: len(rows)] *= rows
-    deployed = deployment(base_rates(tasks), config)
+    deployed = deployment(tasks, config)
     shift, threshold = (jnp.asarray(by_round, jnp.float32) for by_round in deployed)
     fit = jax.jit(partial(_fit, problem, config["radius"]))
     models = fit(batches, shift, threshold, _places(len(tasks), windows))
@@ -180,3 +182,32 @@ def _bias(problem: Problem, params: Params) -> Float[Array, ""]:
     if biases:
         return jnp.sum(biases[-1])
     return problem.model.scores(params, jnp.zeros((1, len(problem.schema.features))))[0]
+
+
+def adapting_models(
+    learner: Learner, problem: Problem, config: Mapping[str, Any], tasks: Sequence[Task], seed: int
+) -> Adapting:
+    """What a learner would be charged that begins round t at theta, free of prices (Eq. 4).
+
+    Departs from Eq. 4, which is silent about the comparator's lambda: it is 0.
+    """
+    (run_key,) = run_keys([seed])
+    blank = learner.init(init_key(run_key))
+    if not hasattr(blank.learned, "meta"):
+        raise ConfigError(
+            "expected a learner with a base learner to adapt by, got one without; "
+            "leave out --adapting, or choose --learner fairsaoml for the run"
+        )
+    before, nothing = priors(tasks, config), jnp.zeros(len(problem.constraints))
+
+    def adapted(theta: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
+        state = blank._replace(
+            learned=blank.learned._replace(meta=PrimalDual(primal=theta, dual=nothing)),
+            prior=part_of(before, t),
+            round=t,
+        )
+        split = round_keys(run_key, t + 1).split
+        figures = after_adapting(learner, problem, split, state, rows)
+        return figures.loss, figures.violation
+
+    return adapted

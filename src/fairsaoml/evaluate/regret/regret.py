@@ -16,20 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.core.keys import init_key, round_keys, run_keys
-from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
-from fairsaoml.evaluate.measures import after_adapting, labelled_share
+from fairsaoml.core.types import Learner, Problem, Task
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
-from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
-from fairsaoml.evaluate.regret.rounds import Ints, base_rates, linear_rounds, priors, window_sums
-from fairsaoml.evaluate.seeds import bucket, part_of, stacked
+from fairsaoml.evaluate.regret.pool import Adapting, adapting_models, best_of_pool, fit_pool
+from fairsaoml.evaluate.regret.rounds import Floats, Ints, held_out, linear_rounds, window_sums
 
 EXACT = (
     "linear model, gaps of logits: a convex program, solved to a duality gap of at most "
@@ -49,9 +43,6 @@ ADAPTING = (
     "models adapt to each round by the learner's base learner before they are measured: the best "
     "of a pool of {models} stands in for the best of each window; both regrets are lower bounds"
 )
-
-Floats = NDArray[np.float64]
-Adapting = Callable[[Params, Array, Batch], tuple[Array, Array]]
 
 
 class Worst(NamedTuple):
@@ -217,8 +208,8 @@ def regret(
     solvers = []  # one for all seeds where their rows are the same
     for seed in seeds[:1] if shared and not adapted else seeds:
         tasks = list(passes(seed))[:rounds]
-        scored = _held_out(tasks, seed) if adapted else None
-        adapt = adapting and _adapted(adapting, problem, config, tasks, seed)
+        scored = held_out(tasks, seed) if adapted else None
+        adapt = adapting and adapting_models(adapting, problem, config, tasks, seed)
         solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round, adapt))
     names = [constraint.name for constraint in problem.constraints]
     report = violations(series, names, seeds=seeds, windows=lengths, adapted=adapted)
@@ -293,48 +284,6 @@ def _said(solvers: Sequence[_Solver], config: Mapping[str, Any], adapting: bool)
         "largest_excess": excess,
         "adapts": adapting,
     }
-
-
-def _adapted(
-    learner: Learner, problem: Problem, config: Mapping[str, Any], tasks: Sequence[Task], seed: int
-) -> Adapting:
-    """What a learner would be charged that begins round t at theta, free of prices (Eq. 4).
-
-    Departs from Eq. 4, which is silent about the comparator's lambda: it is 0.
-    """
-    (run_key,) = run_keys([seed])
-    blank = learner.init(init_key(run_key))
-    if not hasattr(blank.learned, "meta"):
-        raise ConfigError(
-            "expected a learner with a base learner to adapt by, got one without; "
-            "leave out --adapting, or choose --learner fairsaoml for the run"
-        )
-    before, nothing = priors(base_rates(tasks), config), jnp.zeros(len(problem.constraints))
-
-    def adapted(theta: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
-        state = blank._replace(
-            learned=blank.learned._replace(meta=PrimalDual(primal=theta, dual=nothing)),
-            prior=part_of(before, t),
-            round=t,
-        )
-        split = round_keys(run_key, t + 1).split
-        figures = after_adapting(learner, problem, split, state, rows)
-        return figures.loss, figures.violation
-
-    return adapted
-
-
-def _held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
-    """The rows that a run's adapted scores were measured on."""
-    batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
-    (run_key,) = run_keys([seed])
-
-    def one(round: Any, batch: Any) -> Any:
-        return labelled_share(round_keys(run_key, round).split, batch)[1]
-
-    rounds = np.arange(1, len(tasks) + 1, dtype=np.int32)
-    held = np.asarray(jax.jit(jax.vmap(one))(rounds, batches))
-    return [rows[: len(task.y)] for rows, task in zip(held, tasks, strict=True)]
 
 
 def _figure(of_seeds: Sequence[Worst], first: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ contain the next round. What is open is the cover, the credit and how it becomes
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from fairsaoml.core import buffers, experts
+from fairsaoml.core.arrays import choose
 from fairsaoml.core.buffers import Pool
 from fairsaoml.core.config import DrawingConfig
 from fairsaoml.core.learner import Method, Update, wrap
@@ -55,6 +57,38 @@ class State(NamedTuple):
 def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> Learner:
     """A learner that deploys the weighted average of its experts' parameters."""
 
+    def loss(primal: Params, rows: Batch) -> Float[Array, ""]:
+        return problem.loss(problem.model.scores(primal, rows.x), rows)
+
+    def descended(primal: Params, rows: Batch, step: Float[Array, ""]) -> Params:
+        return project(move(primal, jax.grad(loss)(primal, rows), step), config.radius)
+
+    def learned_from(
+        rows: Callable[[Any], Batch], round: Round, primal: Params, levels: int
+    ) -> Params:
+        """Every expert descends the loss of every draw, with its own step size."""
+        steps = averaging.steps(round, levels)
+
+        def once(iteration: Int[Array, ""] | int, primal: Params) -> Params:
+            return jax.vmap(descended, in_axes=(0, None, 0))(primal, rows(iteration), steps)
+
+        return jax.lax.fori_loop(0, config.meta_iterations, once, primal)
+
+    def gains(state: State, pool: Pool) -> Float[Array, "draw level"]:
+        """Loss of the average minus loss of each expert, on every draw, before anyone learns.
+
+        Positive means the expert won. Rounding is no win: where every expert is at one point, a bet
+        placed on 1e-8 would decide alone.
+        """
+        average = experts.mixture(state.weights, state.primal)
+
+        def on_draw(iteration: Int[Array, ""]) -> PerLevel:
+            rows = buffers.take(pool, iteration)
+            gain = loss(average, rows) - jax.vmap(loss, in_axes=(0, None))(state.primal, rows)
+            return jnp.where(jnp.abs(gain) < ROUNDING, 0.0, jnp.clip(gain, -GAIN_CLIP, GAIN_CLIP))
+
+        return jax.lax.map(on_draw, jnp.arange(config.meta_iterations))
+
     def init(key: Key) -> State:
         levels, origin = averaging.storage, problem.model.init(key)
         first, credit = jnp.ones((), jnp.int32), averaging.no_credit(averaging.storage)
@@ -66,12 +100,8 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         )
 
     def adapt(round: Round, state: State, support: Batch, deployed: Deployed) -> State:
-        steps = averaging.steps(round, state.weights.shape[0])
-
-        def once(_: int, primal: Params) -> Params:
-            return descend(problem, config, primal, support, steps)
-
-        primal = jax.lax.fori_loop(0, config.meta_iterations, once, state.primal)
+        levels = state.weights.shape[0]
+        primal = learned_from(lambda iteration: support, round, state.primal, levels)
         return state._replace(primal=primal)
 
     def ready_for_next(round: Round, state: State) -> State:
@@ -81,8 +111,11 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         # Weighed while the experts of this round are still there: a new one has learned nothing.
         share = averaging.weigh(round, credit, averaging.present(round, levels))
         begin = experts.mixture(share, primal) if averaging.warm else state.origin
-        fresh = averaging.starts(round + 1, levels)
-        primal, credit = renew(fresh, (primal, credit), (begin, averaging.no_credit(1)))
+        primal, credit = jax.vmap(choose, in_axes=(0, None, 0))(
+            averaging.starts(round + 1, levels),
+            (begin, experts.at(averaging.no_credit(1), 0)),
+            (primal, credit),
+        )
         share = averaging.weigh(round + 1, credit, averaging.present(round + 1, levels))
         return state._replace(primal=primal, credit=credit, weights=share)
 
@@ -90,8 +123,8 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         levels = old.weights.shape[0]
         pool = experts.draw_round(key, batch, config)
         learned = old._replace(
-            primal=learn(problem, config, old.primal, pool, averaging.steps(round, levels)),
-            credit=averaging.credit(old.credit, gains(problem, config, old, pool)),
+            primal=learned_from(partial(buffers.take, pool), round, old.primal, levels),
+            credit=averaging.credit(old.credit, gains(old, pool)),
         )
         return Update(
             learned=ready_for_next(round, learned),
@@ -122,61 +155,3 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         grow=grow,
     )
     return wrap(problem, config, method)
-
-
-def gains(
-    problem: Problem, config: DrawingConfig, state: State, pool: Pool
-) -> Float[Array, "draw level"]:
-    """Loss of the average minus loss of each expert, on every draw, before anyone learns from it.
-
-    Positive means the expert won. Rounding is no win: where every expert is at one point, a bet
-    placed on 1e-8 would decide alone.
-    """
-    average = experts.mixture(state.weights, state.primal)
-
-    def on_draw(iteration: Int[Array, ""]) -> PerLevel:
-        rows = buffers.take(pool, iteration)
-
-        def loss(primal: Params) -> Float[Array, ""]:
-            return problem.loss(problem.model.scores(primal, rows.x), rows)
-
-        gain = loss(average) - jax.vmap(loss)(state.primal)
-        return jnp.where(jnp.abs(gain) < ROUNDING, 0.0, jnp.clip(gain, -GAIN_CLIP, GAIN_CLIP))
-
-    return jax.lax.map(on_draw, jnp.arange(config.meta_iterations))
-
-
-def learn(
-    problem: Problem, config: DrawingConfig, primal: Params, pool: Pool, steps: PerLevel
-) -> Params:
-    """Every expert descends the loss of every draw, with its own step size."""
-
-    def once(iteration: Int[Array, ""] | int, primal: Params) -> Params:
-        rows = buffers.take(pool, iteration)
-        return descend(problem, config, primal, rows, steps)
-
-    return jax.lax.fori_loop(0, config.meta_iterations, once, primal)
-
-
-def descend(
-    problem: Problem, config: DrawingConfig, primal: Params, rows: Batch, steps: PerLevel
-) -> Params:
-    """One step of online gradient descent for each expert."""
-
-    def one(primal: Params, step: Float[Array, ""]) -> Params:
-        def loss(at: Params) -> Float[Array, ""]:
-            return problem.loss(problem.model.scores(at, rows.x), rows)
-
-        return project(move(primal, jax.grad(loss)(primal), step), config.radius)
-
-    return jax.vmap(one)(primal, steps)
-
-
-def renew(fresh: Presence, old: Any, new: Any) -> Any:
-    """New experts where an interval starts; `new` is the same for every level."""
-
-    def leaf(before: Array, after: Array) -> Array:
-        mask = fresh.reshape(-1, *[1] * (before.ndim - 1))
-        return jnp.where(mask, jnp.broadcast_to(after, before.shape), before)
-
-    return jax.tree.map(leaf, old, new)

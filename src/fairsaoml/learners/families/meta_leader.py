@@ -17,7 +17,7 @@ from fairsaoml.core.config import DrawingConfig, integer, number, one_of, settin
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import Steps, lagrangian, move, project, run_base_learner, start
 from fairsaoml.core.prior import Deployed
-from fairsaoml.core.task_memory import TaskDraws, TaskMemory
+from fairsaoml.core.task_memory import TaskMemory
 from fairsaoml.core.types import Batch, Key, Learner, Params, PrimalDual, Problem
 
 
@@ -54,70 +54,50 @@ def meta_leader(
     problem: Problem, config: MetaLeaderConfig, steps: MetaSteps, initial_dual: float = 0.0
 ) -> Learner:
     """A learner that follows the leader of all tasks seen."""
+    sizes = Sizes(support=config.support, query=config.query)
 
     def init(key: Key) -> State:
         memory = task_memory.no_tasks(config.tasks_kept, config.capacity, problem.schema)
         return State(meta=start(problem, key, initial_dual), memory=memory)
 
-    def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
-        meta = run_base_learner(
-            problem, state.meta, support, deployed, steps.inner, config.inner_steps
-        )
-        return state._replace(meta=meta)
+    def adapted(pair: PrimalDual, support: Batch, deployed: Deployed) -> PrimalDual:
+        return run_base_learner(problem, pair, support, deployed, steps.inner, config.inner_steps)
 
     def step(
         key: Key, round: Int[Array, ""], state: State, batch: Batch, deployed: Deployed
     ) -> Update:
         draws = task_memory.draw_tasks(key, state.memory, batch, config.meta_iterations)
-        meta, violation = learn(problem, config, steps, state.meta, draws, deployed)
+
+        def iterate(meta: PrimalDual, iteration: Int[Array, ""]) -> tuple[PrimalDual, Array]:
+            support, query = task_memory.take(draws, iteration, sizes)
+
+            def objective(primal: Params) -> tuple[Float[Array, ""], Array]:
+                end = adapted(meta._replace(primal=primal), support, deployed).primal
+                if config.meta_gradient == "first-order":
+                    # Theta plus a constant: the gradient at the adapted place, not through the way.
+                    shift = jax.tree.map(jnp.subtract, end, primal)
+                    end = jax.tree.map(jnp.add, primal, jax.lax.stop_gradient(shift))
+                return lagrangian(problem, meta._replace(primal=end), query, deployed)
+
+            gradient, violation = jax.grad(objective, has_aux=True)(meta.primal)
+            ascent = violation - steps.meta.damping * meta.dual
+            return PrimalDual(
+                primal=project(move(meta.primal, gradient, steps.meta.primal), config.radius),
+                dual=jnp.maximum(meta.dual + steps.meta.dual * ascent, 0.0),
+            ), violation
+
+        iterations = jnp.arange(config.meta_iterations)
+        meta, violations = jax.lax.scan(iterate, state.meta, iterations)
         learned = State(meta=meta, memory=task_memory.remember(draws))
-        return Update(learned=learned, violation=violation)
+        return Update(learned=learned, violation=violations.mean(axis=0))  # of the adapted pairs
 
     method = Method(
         init=init,
         logits=lambda state, x: problem.model.scores(state.meta.primal, x),
-        adapt=adapt,
+        adapt=lambda round, state, support, deployed: state._replace(
+            meta=adapted(state.meta, support, deployed)
+        ),
         step=step,
         dual=lambda state: state.meta.dual,
     )
     return wrap(problem, config, method)
-
-
-def learn(
-    problem: Problem,
-    config: MetaLeaderConfig,
-    steps: MetaSteps,
-    meta: PrimalDual,
-    draws: TaskDraws,
-    deployed: Deployed,
-) -> tuple[PrimalDual, Float[Array, "constraint"]]:
-    """The meta pair after N_meta tasks, and the mean violation of the adapted pairs."""
-    sizes = Sizes(support=config.support, query=config.query)
-
-    def iterate(meta: PrimalDual, iteration: Int[Array, ""]) -> tuple[PrimalDual, Array]:
-        support, query = task_memory.take(draws, iteration, sizes)
-
-        def objective(primal: Params) -> tuple[Float[Array, ""], Array]:
-            adapted = run_base_learner(
-                problem,
-                meta._replace(primal=primal),
-                support,
-                deployed,
-                steps.inner,
-                config.inner_steps,
-            ).primal
-            if config.meta_gradient == "first-order":
-                # Theta plus a constant: the gradient at the adapted place, not through the way.
-                shift = jax.tree.map(lambda end, begin: end - begin, adapted, primal)
-                adapted = jax.tree.map(jnp.add, primal, jax.lax.stop_gradient(shift))
-            return lagrangian(problem, meta._replace(primal=adapted), query, deployed)
-
-        gradient, violation = jax.grad(objective, has_aux=True)(meta.primal)
-        ascent = violation - steps.meta.damping * meta.dual
-        return PrimalDual(
-            primal=project(move(meta.primal, gradient, steps.meta.primal), config.radius),
-            dual=jnp.maximum(meta.dual + steps.meta.dual * ascent, 0.0),
-        ), violation
-
-    meta, violations = jax.lax.scan(iterate, meta, jnp.arange(config.meta_iterations))
-    return meta, violations.mean(axis=0)

@@ -8,7 +8,7 @@ their publishers.
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -28,12 +28,13 @@ DATASETS = tomllib.loads(Path(__file__).with_name("data_sets.toml").read_text())
 
 
 class Listener(NamedTuple):
-    """Callbacks for what happens; by default they do nothing."""
+    """Callbacks for what happens; by default they do nothing.
+
+    `progress` is given a title, and returns a context of a `Progress`.
+    """
 
     say: Callable[[str], None] = lambda words: None
-    progress: Callable[[str], AbstractContextManager[data.Progress]] = lambda title: nullcontext(
-        lambda done, total: None
-    )
+    progress: Callable[[str], Any] = lambda title: nullcontext(lambda done, total: None)
 
 
 def get_data(

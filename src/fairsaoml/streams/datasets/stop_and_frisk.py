@@ -67,23 +67,19 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     ((2014, 2015, 2016), (2012,), (2009, 2011))
     >>> parse_years("2017")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, got '2017'; ...
+    fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, such as ... got '2017'; ...
     """
-    chosen: set[int] = set()
-    for span in str(years).split(","):
-        match = re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span)
-        if match is None:
-            raise ConfigError(
-                f"expected years such as 2014-2016, 2012 or 2009,2011, got {str(years)!r}"
-            )
-        chosen.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    outside = sorted(chosen - set(nypd.YEARS))
-    if outside or not chosen:
+    spans = [
+        re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span) for span in str(years).split(",")
+    ]
+    ranges = [range(int(span[1]), int(span[2] or span[1]) + 1) for span in spans if span]
+    chosen = sorted({*chain.from_iterable(ranges)})
+    if not all(spans) or not chosen or not {*chosen} <= {*nypd.YEARS}:
         raise ConfigError(
-            f"expected years of {nypd.YEARS[0]} to {nypd.YEARS[-1]}, got {str(years)!r}"
-            + (f"; {outside[-1]} has other columns" if outside else "")
+            f"expected years of {nypd.YEARS[0]} to {nypd.YEARS[-1]}, such as 2014-2016, 2012 or "
+            f"2009,2011, got {str(years)!r}; later files have other columns"
         )
-    return tuple(sorted(chosen))
+    return tuple(chosen)
 
 
 def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:

@@ -7,7 +7,7 @@ fitted on a CSV file also reads a dataframe.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -130,13 +130,13 @@ def typed(values: Any) -> Any:
         return texts(values)
 
 
-def texts(values: Iterable[Any]) -> Any:
+def texts(values: Iterable[Any], write: Callable[[Any], str] = str) -> Any:
     """Values as Python prints them; None stays missing.
 
     >>> texts([1, "a", None]).to_pylist()
     ['1', 'a', None]
     """
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return pa.array([None if value is None else write(value) for value in values], pa.string())
 
 
 def array(column: Any) -> Any:

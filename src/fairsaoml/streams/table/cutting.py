@@ -62,17 +62,14 @@ class Every:
         >>> Every.parse("1M").windows(np.array([0.0, 31 * 86400.0]), 0.0)
         array([0, 1])
         """
+        return (self._units(seconds) - self._units(np.array(origin))) // self.count
+
+    def _units(self, seconds: np.ndarray) -> np.ndarray:
         if self.unit in MONTHS_IN:
-            months, first = (
-                np.floor(time).astype("M8[s]").astype("M8[M]").astype(np.int64)
-                for time in (seconds, np.array(origin))
-            )
-            size = MONTHS_IN[self.unit]
-            return (months - first // size * size) // (size * self.count)
-        step = SECONDS_IN[self.unit]
-        anchor = FIRST_MONDAY if self.unit == "W" else 0.0
-        start = np.floor((origin - anchor) / step) * step + anchor
-        return np.floor((seconds - start) / (step * self.count)).astype(np.int64)
+            months = np.floor(seconds).astype("M8[s]").astype("M8[M]").astype(np.int64)
+            return months // MONTHS_IN[self.unit]
+        first = FIRST_MONDAY if self.unit == "W" else 0.0
+        return np.floor((seconds - first) / SECONDS_IN[self.unit]).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +92,7 @@ class Cut:
                 f"tasks are cut in one way, got {' and '.join(chosen)}; use one of them"
             )
         for option, value in (("tasks", tasks), ("rows", rows)):
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and not (whole and 1 <= value <= MOST):
+            if value is not None and (type(value) is not int or not 1 <= value <= MOST):
                 raise ConfigError(
                     f"{option} must be at least 1 and at most {MOST}, got {value!r}; "
                     "use for example 100"
@@ -140,23 +136,15 @@ class Cut:
 class Numbering:
     """Gives rows, batch after batch, the number of their task; `disorder` says where times go back.
 
-    Args:
-        cutting: How tasks are cut.
-        clock: How the time column is read, where there is one.
-        origin: The second from which windows of the calendar are counted; that of the first row by
-            default.
-        per_second: What one second is in the time column's numbers.
+    Windows of the calendar are counted from `origin`, a second, and `per_second` is what one second
+    is in the time column's numbers: both are told by the first row where nobody says.
     """
 
-    def __init__(
-        self,
-        cutting: Cut,
-        clock: Clock | None = None,
-        origin: float | None = None,
-        per_second: float | None = None,
-    ) -> None:
+    origin: float | None = None
+    per_second: float | None = None
+
+    def __init__(self, cutting: Cut, clock: Clock | None = None) -> None:
         self.cutting, self.clock = cutting, clock
-        self.origin, self.per_second = origin, per_second
         self.rows, self.last = 0, -np.inf  # so many have come, and the last one's time
         self.disorder: DataError | None = None
         self.broken: DataError | None = None
@@ -243,7 +231,8 @@ def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any
         clock = Clock(column=how["time"], format=how["format"])
         table = table.take(np.argsort(clock.seconds(table), kind="stable"))
     cutting = Cut(rows=how["rows"], every=every)
-    numbering = Numbering(cutting, clock, how.get("origin"), how.get("per_second"))
+    numbering = Numbering(cutting, clock)
+    numbering.origin, numbering.per_second = how.get("origin"), how.get("per_second")
     tasks = list(cut([table], numbering))
     rest = table.slice(table.num_rows) if numbering.full() else tasks.pop().table
     return tasks, rest

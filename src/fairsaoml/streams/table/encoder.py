@@ -222,11 +222,10 @@ class Encoder:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence for each reason a column was left out."""
-        reasons = dict.fromkeys(column.reason for column in self.dropped)
-        return tuple(
-            f"left out, {reason}: {', '.join(c.name for c in self.dropped if c.reason == reason)}"
-            for reason in reasons
-        )
+        names: dict[str, list[str]] = {}
+        for column in self.dropped:
+            names.setdefault(column.reason, []).append(column.name)
+        return tuple(f"left out, {reason}: {', '.join(names[reason])}" for reason in names)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values only."""
@@ -281,7 +280,7 @@ def _protected(saved: Mapping[str, Any]) -> Protected:
     return Crossed(parts=parts, levels=tuple(saved["levels"]))
 
 
-def logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
+def logarithm(values: np.ndarray, unit: float | np.ndarray | None) -> np.ndarray:
     return values if unit is None else np.sign(values) * np.log1p(np.abs(values) / unit)
 
 

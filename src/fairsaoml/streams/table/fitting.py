@@ -1,6 +1,6 @@
 """What is fitted on a stream's first task: the encoder with its roles, and notes on its limits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,11 +25,7 @@ GIVES_AWAY = 0.98  # area under the curve from which one column says what label 
 
 
 def fit_first_task(
-    first: Any,
-    roles: Roles,
-    positive: Any,
-    time_format: str | None,
-    known_groups: Mapping[str, Sequence[str]],
+    first: Any, roles: Roles, positive: Any, time_format: str | None, known: Mapping[str, list[str]]
 ) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder, label and groups included, from the first task's labelled rows; and notes.
 
@@ -41,7 +37,7 @@ def fit_first_task(
     label, notes = fit_label(roles.label, first[roles.label], positive)
     table = first.filter(pa.array(label.codes(first[roles.label]) >= 0))
     sensitive = tuple(
-        fit_sensitive(spec, first.column_names, table, known_groups) for spec in roles.sensitive
+        fit_sensitive(spec, first.column_names, table, known) for spec in roles.sensitive
     )
     encoder = fit_encoder(
         table.select(list(roles.inputs)),
@@ -51,8 +47,7 @@ def fit_first_task(
     notes = (*notes, *encoder.notes())
     if not encoder.columns:
         raise DataError(
-            f"expected inputs besides label and groups, got none ({'; '.join(notes)}); "
-            "name the columns to use"
+            f"expected inputs besides label and groups, got none ({'; '.join(notes)}); name some"
         )
     encoder = replace(encoder, label=label, sensitive=sensitive)
     return encoder, (*notes, *_doubts(table, encoder, time_format))

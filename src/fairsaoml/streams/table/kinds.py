@@ -9,7 +9,6 @@ so a wrong guess is mended with `kinds`, or by the user with `columns`.
 
 import re
 from collections.abc import Collection, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,47 +62,46 @@ def fit_encoder(
             raise ConfigError(
                 f"expected a kind of column, got {kind!r}; {closest(kind, encoder.KINDS)}"
             )
-    fitted = [
-        _fit(name, table[name], kinds.get(name), time_format, keep=name in keep)
+    fitted = {
+        name: _fit(name, table[name], kinds.get(name), time_format, keep=name in keep)
         for name in table.column_names
-    ]
-    return encoder.Encoder(
-        columns=tuple(column for column in fitted if not isinstance(column, encoder.Dropped)),
-        dropped=tuple(column for column in fitted if isinstance(column, encoder.Dropped)),
-    )
+    }
+    columns = tuple(column for column in fitted.values() if not isinstance(column, str))
+    reasons = {name: reason for name, reason in fitted.items() if isinstance(reason, str)}
+    dropped = tuple(encoder.Dropped(name=name, reason=reasons[name]) for name in reasons)
+    return encoder.Encoder(columns=columns, dropped=dropped)
 
 
 def _fit(
     name: str, column: Any, kind: str | None, time_format: str | None, *, keep: bool
-) -> encoder.Column | encoder.Dropped:
-    """One column, of the kind asked for or else the kind it looks like."""
-    dropped = partial(encoder.Dropped, name=name)
+) -> encoder.Column | str:
+    """One column, of the kind asked for or else the kind it looks like; or why it is left out."""
     if kind == "drop":
-        return dropped(reason="as asked")
+        return "as asked"
     if not raw.is_flat(column.type):
-        return dropped(reason="not one value per row")
+        return "not one value per row"
     distinct = raw.factor(column).folded()
     if not len(distinct.values):
-        return dropped(reason="empty in the first task")
+        return "empty in the first task"
     if len(distinct.values) == 1 and (distinct.codes >= 0).all():
-        return dropped(reason="constant in the first task")
+        return "constant in the first task"
     formats = dates.formats(column, time_format)
     decimal = raw.decimal_of(column)
     read = raw.numbers(column, decimal)
     if kind is None:
         kind = "date" if formats else _guess(name, column, distinct, read)
         if kind not in encoder.KINDS and not keep:
-            return dropped(reason=kind)
+            return kind
         if kind not in encoder.KINDS:
             kind = "categorical" if read.unreadable else "numeric"
     if kind == "categorical":
         return _fit_categorical(name, distinct)
     if kind == "date" and not formats:
-        return dropped(reason="no dates that could be read in the first task")
+        return "no dates that could be read in the first task"
     if kind == "date":
         return _fit_date(name, column, formats[0])
     if np.isnan(read.values).all():
-        return dropped(reason="no numbers in the first task")
+        return "no numbers in the first task"
     return _fit_numeric(name, read.values, decimal)
 
 
@@ -201,15 +199,14 @@ def _location(values: np.ndarray) -> tuple[float, float]:
 
 
 def _fit_categorical(name: str, distinct: raw.Factor) -> encoder.Categorical:
-    texts = distinct.values.to_pylist()
-    by_size = sorted(zip(-distinct.counts(), texts, strict=True))
-    levels = in_order_of_size([text for _, text in by_size[: encoder.MAX_CATEGORIES]])
-    if (distinct.codes < 0).any() and MISSING not in levels:
+    rows = dict(zip(distinct.values.to_pylist(), distinct.counts().tolist(), strict=True))
+    by_size = sorted(rows, key=lambda text: (-rows[text], text))
+    levels = in_order_of_size(by_size[: encoder.MAX_CATEGORIES])
+    absent = int((distinct.codes < 0).sum())
+    if absent and MISSING not in levels:
         levels.append(MISSING)
-    second = distinct.spread(
-        np.array([text == levels[-1] for text in texts]), levels[-1] == MISSING
-    )
-    share = float(second.mean()) if len(levels) == 2 else 0.0
+    rows[MISSING] = rows.get(MISSING, 0) + absent
+    share = rows[levels[-1]] / len(distinct.codes) if len(levels) == 2 else 0.0
     return encoder.Categorical(name=name, levels=tuple(levels), share=share, fold=True)
 
 

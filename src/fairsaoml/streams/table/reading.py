@@ -9,7 +9,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -46,10 +45,6 @@ class Source:
         """Whether every column comes as text, whatever it holds."""
         return self.path is not None and self.path.name.lower().endswith(TEXT_ENDINGS)
 
-    def holding(self, table: Any) -> "Source":
-        """This source with its rows held in memory."""
-        return replace(self, batches=partial(_slices, table))
-
     def first(self, rows: int) -> "Source":
         """This source cut to its first `rows` rows."""
 
@@ -76,8 +71,7 @@ def open_source(source: Any) -> Source:
         return _of_batches(source, None, finite=False)
     table = _arrow_table(source)
     if table is not None:
-        batches, columns = partial(_slices, table), tuple(table.column_names)
-        return Source(name="table", columns=columns, batches=batches, finite=True)
+        return _of_batches([table], lambda: [table], finite=True)
     if callable(source):
         return _of_batches(source(), source, finite=False)
     raise DataError(
@@ -118,8 +112,7 @@ def to_arrow(frame: Any) -> Any:
     table = _arrow_table(frame)
     if table is None:
         raise DataError(
-            f"expected a dataframe, got {type(frame).__name__}; "
-            "give pandas, polars or pyarrow tables"
+            f"expected a dataframe, got {type(frame).__name__}; give pandas, polars or pyarrow"
         )
     return table
 
@@ -167,11 +160,6 @@ def _arrow_table(frame: Any) -> Any:
     return plain(pa.table(columns, names=names))
 
 
-def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
-    table = table.select(list(columns))
-    return (table.slice(low, BATCH_ROWS) for low in range(0, max(1, table.num_rows), BATCH_ROWS))
-
-
 # Iterators
 
 
@@ -192,7 +180,9 @@ def _of_batches(begun: Any, again: Callable[[], Any] | None, *, finite: bool) ->
         tables = waiting.pop() if again is None or waiting else _tables(again())
         for number, table in enumerate(tables, start=1):
             need(wanted, table.column_names, f"batch {number}")
-            yield table.select(list(wanted))
+            table = table.select(list(wanted))
+            for low in range(0, max(1, table.num_rows), BATCH_ROWS):
+                yield table.slice(low, BATCH_ROWS)
 
     return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
 
@@ -224,8 +214,7 @@ def _of_file(path: Path) -> Source:
     else:
         endings = ", ".join((*TEXT_ENDINGS, ".parquet"))
         raise DataError(
-            f"expected a file ending in {endings}, got {path.name!r}; "
-            "rename it to what it is, or convert it"
+            f"expected a file ending in {endings}, got {path.name!r}; rename or convert it"
         )
     _require_distinct(columns, str(path))
     stem = path.name.split(".")[0] or path.name
@@ -248,6 +237,5 @@ def _require_distinct(names: Sequence[str], where: str) -> None:
     name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if times > 1:
         raise DataError(
-            f"expected every column name once in {where}, got {name!r} {times} times; "
-            "rename or remove one"
+            f"expected every column name once in {where}, got {name!r} {times} times; rename one"
         )

@@ -227,7 +227,7 @@ def _rank(value: str, other: str) -> float:
     except ValueError:
         pass
     words, others = _words(value), _words(other)
-    known = _label_words()
+    known = known_words()
     turned = {prefix + word for prefix in known["prefixes"] for word in others}
     own = words - others
     if own & turned.union(known["negative"]):
@@ -243,7 +243,8 @@ def _words(value: str) -> set[str]:
 
 
 @cache
-def _label_words() -> dict[str, Any]:
+def known_words() -> dict[str, Any]:
+    """Words in labels and in names of columns, from `labels.toml`."""
     return tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
 
 
@@ -259,7 +260,7 @@ def _completed(name: str, value: str, wish: str | None) -> list[str]:
     """Both values, where the first task shows one: from the wish, or from the usual words."""
     if wish is not None and wish.lower() != value.lower():
         return [value, wish]
-    opposites = _label_words()["opposites"]
+    opposites = known_words()["opposites"]
     if word := (opposites | {no: yes for yes, no in opposites.items()}).get(value.lower()):
         style = next((style for style in (str.upper, str.capitalize) if style(value) == value), str)
         return [value, style(word)]

@@ -36,9 +36,8 @@ class RowEncoder:
         self._decimals = [column.decimal for column in numeric]
         self._place = [begins[column] for column in numeric]
         self._flagged = [place for place, column in enumerate(numeric) if column.flag]
-        self._logarithms = [
-            (place, column.unit) for place, column in enumerate(numeric) if column.unit is not None
-        ]
+        self._logged = [place for place, column in enumerate(numeric) if column.unit is not None]
+        self._units = np.array([numeric[place].unit for place in self._logged])
         self._center = np.array([column.center for column in numeric])
         self._scale = np.array([column.scale for column in numeric])
         self._others = [
@@ -74,8 +73,8 @@ class RowEncoder:
             values = np.array(numeric, np.float64)
             absent = np.isnan(values)
             with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
-                for place, unit in self._logarithms:
-                    values[:, place] = logarithm(values[:, place], unit)
+                if self._logged:
+                    values[:, self._logged] = logarithm(values[:, self._logged], self._units)
                 scaled = (values - self._center) / self._scale
             x[:, self._place] = np.where(absent, 0.0, np.clip(scaled, -CLIP, CLIP))
             for place in self._flagged:

@@ -107,7 +107,12 @@ def stream_from_table(
     cutting = Cut.asked(tasks=tasks, every=every, rows=rows, time=time)
     if time_format is not None:
         require_format(time_format)
-    favourable = _yes_or_no(favourable)
+    word = ("no", "yes")[favourable] if isinstance(favourable, bool) else favourable
+    if word not in ("yes", "no"):
+        raise ConfigError(
+            f"favourable must be yes or no, got {favourable!r}; "
+            "say whether a positive decision is good for a person"
+        )
     opened = open_source(source) if read is None else open_source(source).first(read)
     roles = Roles.asked(opened.columns, column_name(label), sensitive, time, domain, drop, columns)
     known = known_by_column(known_groups, roles.protected)
@@ -162,7 +167,7 @@ def stream_from_table(
             "drop": names_of(drop),
             "columns": names_of(columns),
             "time_format": time_format,
-            "favourable": favourable,
+            "favourable": word,
             "name": name,
         },
         encoder=fitted.to_json(),
@@ -177,16 +182,6 @@ def stream_from_table(
             *leaks(fitted, first_task, *last_rows),
         ),
     )
-
-
-def _yes_or_no(favourable: Any) -> str:
-    word = ("no", "yes")[favourable] if isinstance(favourable, bool) else favourable
-    if word not in ("yes", "no"):
-        raise ConfigError(
-            f"favourable must be yes or no, got {favourable!r}; "
-            "say whether a positive decision is good for a person"
-        )
-    return word
 
 
 def encoded_tasks(

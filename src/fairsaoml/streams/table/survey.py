@@ -10,7 +10,7 @@ depend on how rows come in batches, so a longer table's first rows have the dige
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.streams.table.columns import UNTYPED, array, factor, require_flat
+from fairsaoml.streams.table.columns import UNTYPED, array, factor, require_flat, texts
 from fairsaoml.streams.table.cutting import TASK_ROWS, Cut, Numbering
 from fairsaoml.streams.table.dates import Clock, Unreadable
-from fairsaoml.streams.table.reading import Source, join
+from fairsaoml.streams.table.reading import Source, join, open_source
 from fairsaoml.streams.table.roles import Roles
 
 SORTABLE_BYTES = 2 << 30  # a larger file is not loaded to be sorted
@@ -52,13 +52,16 @@ class Fingerprint:
         for name in table.column_names:
             self._types.setdefault(name, str(table.schema.field(name).type))
             content, lengths = self._columns.setdefault(name, (hashlib.sha256(), hashlib.sha256()))
-            texts = _texts(table[name])
-            lengths.update(pc.fill_null(pc.binary_length(texts), -1).to_numpy(False).tobytes())
-            texts = pc.fill_null(texts, "")
-            if len(texts):
-                offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :]
-                data = texts.buffers()[2] or b""
-                content.update(memoryview(data)[offsets[0] : offsets[len(texts)]])
+            try:
+                column = array(table[name]).cast(pa.large_string())
+            except UNTYPED:  # of a type without texts: as Python writes it
+                column = texts(table[name].to_pylist(), repr).cast(pa.large_string())
+            lengths.update(pc.fill_null(pc.binary_length(column), -1).to_numpy(False).tobytes())
+            column = pc.fill_null(column, "")
+            if len(column):
+                offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset :]
+                data = column.buffers()[2] or b""
+                content.update(memoryview(data)[offsets[0] : offsets[len(column)]])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, of the rows so far."""
@@ -94,17 +97,6 @@ def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
         known_rows = known_beginning(table.slice(place), known)
         place += known_rows
     return place
-
-
-def _texts(column: Any) -> Any:
-    """A column as texts in one array; of a type that has none, as Python writes it."""
-    try:
-        return array(column).cast(pa.large_string())
-    except UNTYPED:
-        values = column.to_pylist()
-        return pa.array([None if value is None else repr(value) for value in values]).cast(
-            pa.large_string()
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +159,8 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
                 raise reading.disorder
             table = _in_order(source, roles, clock)
-            source, end = source.holding(table), table.slice(max(0, seen.rows - TASK_ROWS))
+            source = replace(source, batches=open_source(table).batches)
+            end = table.slice(max(0, seen.rows - TASK_ROWS))
             notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
             reading = Numbering(cutting, clock)
             reading.look(table)
