@@ -26,8 +26,7 @@ from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.estimators.sklearn import FairGLCClassifier
 from fairsaoml.evaluate.streaming import StreamingMetric
 from fairsaoml.serve import store
-from fairsaoml.serve.delayed import DelayedLabels
-from fairsaoml.serve.rows import from_rows, to_rows
+from fairsaoml.serve.delayed import DelayedLabels, from_rows, to_rows
 
 
 class Clock:

@@ -150,7 +150,7 @@ def all_rounds(rounds: Sequence[Sequence[Task]], *, shared: bool) -> Batch:
     """Every round's tasks padded to one size: (seed, round, row, ...), (round, ...) if shared."""
     size = bucket(max(len(task.y) for tasks in rounds for task in tasks))
     by_round = [stacked(tasks, size) for tasks in rounds]
-    batches = Batch(*(np.stack(same, axis=1) for same in zip(*by_round, strict=True)))
+    batches = jax.tree.map(lambda *same: np.stack(same, axis=1), *by_round)
     return part_of(batches, 0) if shared else batches
 
 

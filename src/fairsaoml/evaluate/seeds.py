@@ -52,5 +52,6 @@ def stacked(tasks: Sequence[Task], size: int) -> Batch:
     def padded(values: np.ndarray) -> Any:
         return np.pad(values, [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1))
 
-    rows = [(task.x, task.y, task.group, np.ones(len(task.y), np.float32)) for task in tasks]
-    return Batch(*(np.stack([*map(padded, same)]) for same in zip(*rows, strict=True)))
+    ones = (np.ones(len(task.y), np.float32) for task in tasks)
+    batches = [Batch(t.x, t.y, t.group, weight) for t, weight in zip(tasks, ones, strict=True)]
+    return jax.tree.map(lambda *same: np.stack([*map(padded, same)]), *batches)

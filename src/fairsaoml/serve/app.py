@@ -111,7 +111,9 @@ class App:
             status = response.status_code
         except (Refused, DataError, UnicodeDecodeError, FullDisk, ClientDisconnect) as problem:
             status = getattr(problem, "status", None) or STATUSES.get(type(problem), 422)
-            response = said(str(problem) or "the request did not come whole", status)
+            words = str(problem) or "the request did not come whole"
+            headers = {"www-authenticate": "Bearer"} if status == 401 else None
+            response = JSON({"error": words}, status, headers)
         finally:
             self.views.observe(path, status, time.perf_counter() - begun, time.time())
         return response
@@ -179,11 +181,13 @@ class App:
 
         return take
 
-    async def _decision(self, request: Request) -> Any:
+    async def _decision(self, request: Request) -> dict[str, Any]:
         """What was decided, and why."""
         id = request.path_params["id"]
         decision = await asyncio.to_thread(self.views.decision, id)
-        return decision or said(f"no decision under the id {id!r}", 404)
+        if decision is None:
+            raise Refused(404, f"no decision under the id {id!r}")
+        return decision
 
     async def _model(self, request: Request) -> dict[str, Any]:
         """What runs."""
@@ -202,7 +206,7 @@ class App:
     async def _events(self, request: Request) -> Response:
         """Rounds and alarms as they happen."""
         if self.watchers >= access.MOST_WATCHERS:
-            return said(f"expected at most {access.MOST_WATCHERS} listeners; try again later", 503)
+            raise Refused(503, f"expected at most {access.MOST_WATCHERS} listeners; try later")
         asked = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(asked) if is_whole(asked) else self.views.last_event()
 
@@ -239,7 +243,7 @@ class App:
         """Whether it takes requests; where a model is named, of this one."""
         ours, name = self.service.folder.parent.resolve().name, request.path_params.get("model")
         if name not in (None, ours):
-            return said(f"no model {name!r} here; it is called {ours!r}", 404)
+            raise Refused(404, f"no model {name!r} here; it is called {ours!r}")
         content = {} if name is None else {"name": name}
         return JSON({**content, "ready": not self.ending}, 503 if self.ending else 200)
 
@@ -251,7 +255,7 @@ class App:
         """The page to watch, and its files."""
         name = request.path_params.get("name", FILES[0])
         if name not in FILES:
-            return said("no such file", 404)
+            raise Refused(404, "no such file")
         return FileResponse(PAGE / name, headers=SAFE)
 
 
@@ -263,12 +267,6 @@ class JSON(Response):
     def render(self, content: Any) -> bytes:
         """Return the body."""
         return to_json(content)
-
-
-def said(error: str, status: int) -> Response:
-    """An error in words."""
-    headers = {"www-authenticate": "Bearer"} if status == 401 else None
-    return JSON({"error": error}, status, headers)
 
 
 def document() -> dict[str, Any]:

@@ -26,6 +26,7 @@ from fairsaoml.streams.table.groups import Sensitive
 from fairsaoml.streams.table.roles import Label
 
 NAME = "python"  # of the stream: rows that were passed in Python
+NO_CUT = dict.fromkeys(("every", "time", "format", "origin", "per_second", "domain"))
 FORM = (
     '{"label": {"hired": ["no", "yes"]}, "sensitive": {"sex": ["f", "m"]}, "columns": {"age": '
     '{"mean": 40, "spread": 12}, "job": ["clerk", "nurse"]}}'
@@ -65,10 +66,7 @@ def write_run(
         tasks=lambda seed: iter(()),
         encoder=encoder.to_json(),
         fingerprint={"rows": 0, "columns": dict.fromkeys(columns, ""), "digest": ""},
-        cut={
-            **dict.fromkeys(("every", "time", "format", "origin", "per_second", "domain")),
-            "rows": task_rows,
-        },
+        cut=NO_CUT | {"rows": task_rows},
     )
     config = online.config.to_dict()
     spec = RunSpec(

@@ -84,10 +84,8 @@ class Reader:
         """Return the groups that came with each row, as text."""
         if not any(name in row for name in self.attributes for row in rows):
             return ["{}"] * len(rows)
-        return [
-            to_line({name: row[name] for name in self.attributes if row.get(name) is not None})
-            for row in rows
-        ]
+        groups = ({n: row[n] for n in self.attributes if row.get(n) is not None} for row in rows)
+        return [to_line(group) for group in groups]
 
     def levels(self, groups: Sequence[Mapping[str, Any]]) -> dict[str, list[str | None]]:
         """Return which known group each row belongs to, by attribute; None where to none."""
