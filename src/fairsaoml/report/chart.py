@@ -183,8 +183,6 @@ class Chart:
             named=named,
             alone=alone,
             right=RIGHT,
-            letter=svg.LETTER,
-            shorten=svg.shorten,
             unnamed=UNNAMED,
             round_ticks=_round_ticks(self.run, frames[-1]),
         )

@@ -198,8 +198,8 @@ def _judged(run: Run, attribute: str, notion: str) -> list[str]:
 
 
 def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> float | None:
-    compared = {"": {group: counts.get(group, Counts()) for group in groups}}
-    return metrics.figures(compared)["attributes"][""][RATIOS[notion]]
+    levels = {group: counts.get(group, Counts()) for group in groups}
+    return metrics.figures({"": levels})["attributes"][""][RATIOS[notion]]
 
 
 def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:

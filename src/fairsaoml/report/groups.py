@@ -1,7 +1,7 @@
 """The groups beside one another: their rates as marks on a line, and their calibration."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,6 @@ from fairsaoml.evaluate.metrics import APART
 from fairsaoml.report.figures import style
 from fairsaoml.report.reading import UNNAMED, Run
 from fairsaoml.report.svg import BOLD, LETTER, Frame, shorten
-
-Group = TypeVar("Group")  # what is known of a group
 
 RATES = (  # how many, out of how many, and the figure that compares the groups
     ("predicted_positive", "rows", "dp_ratio"),
@@ -59,7 +57,7 @@ def groups_in(rows: Sequence[RateRow]) -> dict[str, int]:
     return {group: i for i, group in enumerate(dict.fromkeys(g for r in rows for g in r.groups))}
 
 
-def declared(groups: Mapping[str, Group]) -> dict[str, Group]:
+def declared(groups: Mapping[str, Any]) -> dict[str, Any]:
     """Return the groups that were declared; rows of others are counted, but not compared."""
     return {name: group for name, group in groups.items() if name not in APART}
 

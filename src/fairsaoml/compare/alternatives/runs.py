@@ -68,21 +68,18 @@ class AlternativeSpec:
     def to_json(self, stream: Stream) -> dict[str, Any]:
         """Return the content of spec.json, laid out as for our learners."""
         listing = catalog.CATALOG[self.alternative]
+        config = {
+            "what": catalog.words(self.alternative, self.settings, stream.schema),
+            "constraints": listing.constraints,
+            **listing.settings,
+            **self.settings,
+            "tuning_trials": self.trials,
+        }
         return {
             "schema": SPEC_SCHEMA,
             "name": self.label,
             "command": command([self]),
-            "learner": {
-                "name": self.label,
-                "config": {
-                    "what": catalog.words(self.alternative, self.settings, stream.schema),
-                    "constraints": listing.constraints,
-                    **catalog.defaults(self.alternative),
-                    **self.settings,
-                    "tuning_trials": self.trials,
-                },
-                "settings": dict(self.settings),
-            },
+            "learner": {"name": self.label, "config": config, "settings": dict(self.settings)},
             "stream": stream_to_json(self.stream, self.stream_settings, stream),
             "constraints": [],
             "seeds": list(self.seeds),
