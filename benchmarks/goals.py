@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from fairsaoml.cli.settings import parse_settings
+from fairsaoml.cli.options import parse_settings
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.metrics import figures
 from fairsaoml.evaluate.metrics import pooled as counts_of

@@ -89,7 +89,7 @@ def main(learner: str, rounds: int) -> None:
         online.learn(rows.tasks[round % len(rows.tasks)])
         if round in (EARLY, rounds):
             assert online.info is not None
-            found.append(sizes(online._state, len(online.info.weights)))
+            found.append(sizes(online.state, len(online.info.weights)))
     print(json.dumps(found))
 
 

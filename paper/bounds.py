@@ -27,8 +27,8 @@ from fairsaoml.core.keys import run_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Schema, Task
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
-from fairsaoml.evaluate.regret.regret import largest_regret, proven_growth
-from fairsaoml.evaluate.regret.rounds import doubling, linear_rounds, window_sums, worst
+from fairsaoml.evaluate.regret.regret import doubling, largest_regret, proven_growth, worst
+from fairsaoml.evaluate.regret.rounds import linear_rounds, window_sums
 from fairsaoml.files import read_json, tidy, write_json
 from fairsaoml.learners import registry
 from fairsaoml.streams.stream import Stream
@@ -387,8 +387,8 @@ def _bounds(lengths: Sequence[int]) -> dict[str, Any]:
     windows = [window for window in doubling(longest) if window >= SHORTEST]
     bounds = {}
     for key in ("loss", "violation", "violation_of_proof"):
-        tau = fit(windows, [[getattr(proven_growth(longest, w), key)] for w in windows])
-        total = fit(lengths, [[getattr(proven_growth(n, fixed), key)] for n in lengths])
+        tau = fit(windows, [[proven_growth(longest, w)[key]] for w in windows])
+        total = fit(lengths, [[proven_growth(n, fixed)[key]] for n in lengths])
         bounds[key] = {"in_window": _to_json(tau), "in_rounds": _to_json(total)}
     return bounds
 

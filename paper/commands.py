@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fairsaoml.cli.options import Address, Engine, Jobs, print_json, stem
+from fairsaoml.cli.options import Address, Engine, Jobs, parse_settings, print_json, stem
 from fairsaoml.cli.progress import progress
-from fairsaoml.cli.settings import parse_settings
 from fairsaoml.cli.tables import print_comparison
 from fairsaoml.core.errors import ConfigError
 

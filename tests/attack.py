@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from fairsaoml.cli.settings import parse_settings, parse_value, read_config
+from fairsaoml.cli.options import parse_settings, parse_value, read_config
 from fairsaoml.core.errors import FairSAOMLError
 from fairsaoml.evaluate.records import RoundResult
 from fairsaoml.learners.registry import configure, registered
@@ -40,7 +40,7 @@ from fairsaoml.report.reading import read_run
 from fairsaoml.runs import runner, saved
 from fairsaoml.runs.spec import RunSpec
 from fairsaoml.streams.table.encoder import Encoder
-from fairsaoml.streams.table.stream import encode_rows, stream_from_table
+from fairsaoml.streams.table.stream import stream_from_table
 
 SLOW = 30  # seconds; a hang, on any machine
 MEMORY = Path("/dev/shm")  # where it exists, files are not waited for
@@ -168,8 +168,7 @@ def check_encoder(content: bytes, home: Path) -> None:
         return  # the file that holds it is refused
     encoder = Encoder.from_json(saved)
     rows = {"v": [1.0, None], "job": ["a", "z"], "d": ["2011-01-01", "?"]}
-    x, _ = encode_rows(saved, pa.table(rows))
-    assert x.shape == (2, len(encoder.features))
+    assert encoder.transform(pa.table(rows)).shape == (2, len(encoder.features))
 
 
 # A run that was killed, its files spoiled, and resumed

@@ -112,7 +112,7 @@ class Service:
             journal=self.folder / "events.sqlite",
             **SETTINGS,
         )
-        trace = self.delayed._store._connection.set_trace_callback
+        trace = self.delayed._tasks.set_trace_callback
         trace(lambda statement: self.death.come("statement"))
 
     def score(self, task):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing, contextmanager
+from unittest import mock
 
 import httpx2
 import numpy as np
@@ -19,13 +20,11 @@ from fairsaoml.files import tidy
 from fairsaoml.runs.folder import SERVICE
 from fairsaoml.runs.runner import run
 from fairsaoml.runs.spec import RunSpec
-from fairsaoml.serve.access import Access
 from fairsaoml.serve.app import App
-from fairsaoml.serve.live import learn
 from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.reading import Reader
-from fairsaoml.serve.server import serve
-from fairsaoml.serve.service import STORE, Service, read_rows
+from fairsaoml.serve.server import Server, serve
+from fairsaoml.serve.service import STORE, Service, learn, read_rows
 from fairsaoml.serve.store import Store
 from fairsaoml.serve.tasks import TAKEN_ROWS, TaskRules
 
@@ -115,7 +114,7 @@ class Client:
     def learn(self):
         """Wait until nothing is left to learn."""
         service = self.app.service
-        while service.live.round < service.rounds_before + service.store.counts["rounds"]:
+        while service.live.round < service.rounds_before + service.tasks.counts["rounds"]:
             assert not self.app.problem, self.app.problem
 
 
@@ -124,7 +123,7 @@ def serving(folder, tokens=None, host="localhost", origin=None, **changes):
     """A service on a folder, in this process."""
     also = {name: changes.pop(name) for name in ("clock", "webhook") if name in changes}
     service = Service(folder, rules(**changes), **also)
-    app = App(service, Access(tokens or {}), origin)
+    app = App(service, tokens or {}, origin)
     with TestClient(app.router, base_url=f"http://{host}") as client:
         yield Client(app, client)
 
@@ -132,15 +131,22 @@ def serving(folder, tokens=None, host="localhost", origin=None, **changes):
 @contextmanager
 def listening(folder, **options):
     """A service that listens on a port, in a thread of this process: its address."""
-    address, apps = queue.Queue(), queue.Queue()
-    told = {"port": 0, "on_ready": address.put, "beside": apps.put}
-    thread = threading.Thread(target=serve, args=[folder, rules()], kwargs={**told, **options})
-    thread.start()
-    app = apps.get(timeout=60)
+    address, servers = queue.Queue(), queue.Queue()
+
+    class Known(Server):
+        def run(self, sockets):
+            servers.put(self)
+            super().run(sockets)
+
+    told = {"port": 0, "on_ready": address.put, **options}
+    with mock.patch("fairsaoml.serve.server.Server", Known):
+        thread = threading.Thread(target=serve, args=[folder, rules()], kwargs=told)
+        thread.start()
+        server = servers.get(timeout=60)
     try:
         yield address.get()
     finally:
-        app.stop()
+        server.should_exit = True
         thread.join()
 
 

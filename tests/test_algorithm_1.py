@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fairsaoml.cli.settings import parse_settings
+from fairsaoml.cli.options import parse_settings
 from fairsaoml.core import buffers, experts, prior
 from fairsaoml.core.primal_dual import evaluate
 from fairsaoml.core.problem import make_problem

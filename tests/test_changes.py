@@ -58,7 +58,7 @@ def test_a_fall_that_a_learner_makes_up_for_in_a_round_is_a_change() -> None:
     for seed in range(20):
         accuracies = [0.75] * 30 + [0.5] + [0.75] * 30
         found = series(lambda t: (0.5, accuracies[t]), seed=seed, rounds=61)  # noqa: B023
-        fell = [split for split in found.splits() if found.apart("accuracy", split) < 0]
+        fell = [split for split in found.splits() if found.apart("accuracy", split) > 0]
         assert len(fell) == 1
         assert abs(fell[0].at - 30) <= 1
 

@@ -131,10 +131,10 @@ def test_where_no_checkpoint_is_whole_the_error_names_each(folder):
 
 
 def test_killed_between_state_and_manifest_the_state_before_counts(folder, monkeypatch):
-    def killed(path, text):
+    def killed(path, content, name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "write_text", killed)
+    monkeypatch.setattr(module.files, "write_sealed", killed)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(folder, 9, state_of(9), {})
     assert load(folder).round == 8
@@ -342,7 +342,7 @@ def test_experts_of_before_that_are_gone_leave_their_share_and_rows_are_kept_as_
         assert np.array_equal(after[name][0], values), name
     assert np.allclose(after[f"{heads}.share"][0], named[f"{heads}.share"], atol=1e-2)
     assert after[".learned.sample.usual.next"] == [240]
-    online._state = jax.tree.map(lambda leaf: leaf[0], structured(after, online.state))
+    online.state = jax.tree.map(lambda leaf: leaf[0], structured(after, online.state))
     kept = OnlineLearner(PEOPLE)
-    kept._state = state
+    kept.state = state
     assert np.allclose(online.scores(x), kept.scores(x), atol=2e-2)

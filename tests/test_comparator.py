@@ -179,7 +179,9 @@ def test_an_empty_task_costs_nothing_and_is_no_obstacle():
 
 @pytest.mark.parametrize(("decision", "expected"), [("accuracy", 0.0), (0.75, np.log(3))])
 def test_the_threshold_is_the_one_that_was_deployed(decision, expected):
-    shift, threshold = deployment([0.2, None, 0.4], {"prior_discount": 0.5, "decision": decision})
+    labels = ([1, 0, 0, 0, 0], [], [1, 1, 0, 0, 0])
+    tasks = [Task(x=None, y=np.array(y), group=None) for y in labels]
+    shift, threshold = deployment(tasks, {"prior_discount": 0.5, "decision": decision})
     np.testing.assert_allclose(threshold, expected, rtol=1e-6)
     assert shift[1] == shift[2] == pytest.approx(np.log(0.2 / 0.8), rel=1e-5)
 
@@ -205,9 +207,7 @@ def test_quadratic_programs_satisfy_their_optimality_conditions():
 def pool_of(tasks, windows=(1, 3), **settings):
     config = LearnerConfig(**settings)
     problem, plain = make_problem(config, SCHEMA), config.to_dict()
-    shift, threshold = deployment([float(task.y.mean()) for task in tasks], plain)
-    pool = fit_pool(tasks, problem, shift, threshold, windows, radius=config.radius)
-    return pool, problem, plain
+    return fit_pool(tasks, problem, plain, windows), problem, plain
 
 
 def test_the_pool_keeps_constraints_and_is_near_what_is_known_to_be_best():

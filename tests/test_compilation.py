@@ -76,5 +76,5 @@ def test_only_what_was_written_since_the_last_look_is_read(folder):
 
 
 def test_a_setting_that_the_compiler_does_not_know_is_left_out():
-    assert compilation._known({ONE_THREAD: False}) == {ONE_THREAD: False}
-    assert compilation._known({"xla_of_another_version": False}) == {}
+    assert compilation._known(ONE_THREAD, False) == {ONE_THREAD: False}
+    assert compilation._known("xla_of_another_version", False) == {}

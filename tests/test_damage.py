@@ -68,10 +68,10 @@ def test_a_damaged_state_does_not_push_out_a_whole_one(folder, monkeypatch):
     """Killed before the next manifest is written, the whole one must still be there."""
     flip(folder / "state-00000008.safetensors")
 
-    def killed(path, text):
+    def killed(path, content, name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "write_text", killed)
+    monkeypatch.setattr(module.files, "write_sealed", killed)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(folder, 9, state_of(9), {})
     assert found(folder) == 5

@@ -327,7 +327,7 @@ def test_memory_stays_within_its_bound_on_an_endless_stream(seed, also):
         desk.label(*(id for id in waiting if random.random() < 0.1))
         assert desk.delayed.held <= 20
     for table in ("rows", "tasks"):
-        [(count,)] = desk.delayed._store.query(f"SELECT count(*) FROM {table}")
+        [(count,)] = desk.delayed._tasks.query(f"SELECT count(*) FROM {table}")
         assert count <= 20
     assert desk.delayed.tally.expired > 0
 
@@ -617,7 +617,7 @@ def test_a_journal_that_cannot_be_written_leaves_everything_as_it_was(tmp_path):
     desk = Desk(task_rows=2, journal=journal)
     desk.issue(2)
     before, held = stored(journal), desk.delayed.tally
-    query = desk.delayed._store.query
+    query = desk.delayed._tasks.query
     [(pages,)] = query("PRAGMA page_count")
     query(f"PRAGMA max_page_count={pages}")  # as on a full disk
     for attempt in (lambda: desk.issue(1000), lambda: desk.issue(2000)):

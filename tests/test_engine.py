@@ -13,7 +13,8 @@ from fairsaoml.compare import engine
 from fairsaoml.compare.engine import LOSSES, Job, run_all
 from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.runs.runner import Interrupted, is_finished, run
+from fairsaoml.runs.folder import is_finished
+from fairsaoml.runs.runner import Interrupted, run
 
 # The learner that compiles fastest: every process that is started here has to.
 SHORT = replace(tiny.spec(), learner="fair-glc", learner_settings=tiny.SHARED)

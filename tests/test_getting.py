@@ -27,6 +27,7 @@ from fairsaoml.streams.datasets import stop_and_frisk as in_home
 from fairsaoml.streams.datasets.getting import Listener, get_data, list_data
 from fairsaoml.streams.datasets.home import OutOfReach, data_home, download
 from fairsaoml.streams.datasets.stop_and_frisk import stop_and_frisk, stop_and_frisk_arrests
+from fairsaoml.streams.table.columns import checksum
 from published import (
     REAL,
     grouplens,
@@ -222,7 +223,7 @@ def small_movielens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: Site)
     """A hand-made archive takes the place of the published one; gives the data home."""
     monkeypatch.setenv("FAIRSAOML_DATA_HOME", str(tmp_path / "home"))
     ratings = movielens.read_ratings(grouplens(tmp_path / "files"))
-    monkeypatch.setattr(movielens, "DIGEST", movielens._digest(ratings))
+    monkeypatch.setattr(movielens, "DIGEST", checksum(ratings))
     archive = zipped(grouplens_files(), "ml-100k")
     site.files["/ml-100k.zip"] = archive
     monkeypatch.setattr(getting, "GROUPLENS_URL", f"{site.url}/ml-100k.zip")

@@ -18,7 +18,7 @@ from fairsaoml.core.errors import ConfigError, DataError, RunError
 from fairsaoml.estimators import river
 from fairsaoml.runs import runner
 from fairsaoml.runs.folder import locked, read_spec
-from fairsaoml.runs.learned import new_rows_of_the_table
+from fairsaoml.runs.learn import new_rows_of_the_table
 from fairsaoml.runs.listing import list_runs
 from fairsaoml.runs.runner import resume, run
 from fairsaoml.runs.spec import RunSpec, Setup, stream_without_rows

@@ -199,12 +199,8 @@ def test_counts_survive_the_journal():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"y": [0, 2]}, "every label to be 0 or 1, got"),
         ({"prediction": [0.5, 1]}, "every prediction to be 0 or 1, got"),
         ({"prediction": [0]}, "one prediction per label"),
-        ({"group": [[0, 0], [1, 0]]}, "1 group columns"),
-        ({"group": [[0], [3]]}, r"codes 0\.\.2 for 'group'"),
-        ({"group": [[-1], [0]]}, r"codes 0\.\.2 for 'group'"),
         ({"attributes": [Attribute(name="sex", levels=("f", UNSEEN))]}, "rename it"),
     ],
 )

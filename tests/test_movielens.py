@@ -12,7 +12,7 @@ from tools.group_gaps import movielens_gaps
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.streams.datasets import movielens as module
 from fairsaoml.streams.datasets.movielens import movielens, read_ratings, stream_of_ratings
-from fairsaoml.streams.table.stream import encode_rows
+from fairsaoml.streams.table.encoder import Encoder
 from published import REAL, grouplens, grouplens_files, needs_real_data
 
 
@@ -99,9 +99,9 @@ def test_scaling_knows_only_the_first_task(ratings: pa.Table) -> None:
 
 def test_new_rows_are_encoded_by_the_saved_encoder(ratings: pa.Table) -> None:
     stream = stream_of_ratings(ratings)
-    saved = json.loads(json.dumps(stream.encoder))
+    saved = Encoder.from_json(json.loads(json.dumps(stream.encoder)))
     first = next(stream.tasks(0))
-    x, notes = encode_rows(saved, ratings.slice(0, len(first.y)))
+    x, notes = saved.encode(ratings.slice(0, len(first.y)))
     np.testing.assert_array_equal(x, first.x)
     assert notes == ()
 
@@ -109,12 +109,12 @@ def test_new_rows_are_encoded_by_the_saved_encoder(ratings: pa.Table) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("u.data", "1\t2\t5\n", "line 1: expected 4 fields, got 3"),
-        ("u.data", "1\t2\tfive\t100\n", "expected numbers and known ids"),
-        ("u.data", "77\t2\t5\t100\n", "expected numbers and known ids, got '77'"),
+        ("u.data", "1\t2\t5\n", r"u\.data: .* Expected 4 columns, got 3"),
+        ("u.data", "1\t2\tfive\t100\n", r"u\.data: .* invalid value 'five'"),
+        ("u.data", "77\t2\t5\t100\n", "expected no user but those that .* lists, got 77"),
         ("u.user", "1|24|X|technician|85711\n", "got 'X'"),
         ("u.user", "1|24|M|astronaut|85711\n", "got 'astronaut'"),
-        ("u.item", "1|Toy Story|1995\n", "expected 24 fields, got 3"),
+        ("u.item", "1|Toy Story|1995\n", r"u\.item: .* Expected 24 columns, got 3"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:

@@ -45,7 +45,7 @@ def same(one, other):
 
 
 def memory(model):
-    return model.__getstate__()["_state"], model.info
+    return model.__getstate__()["state"], model.info
 
 
 def test_a_round_is_the_round_that_a_run_of_the_same_seed_plays():

@@ -12,22 +12,21 @@ from sklearn.linear_model import LogisticRegression
 import tiny
 from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan, run_alternative
 from fairsaoml.compare.alternatives import catalog as catalog_module
-from fairsaoml.compare.alternatives.alternative import Refitted
-from fairsaoml.compare.alternatives.catalog import words
+from fairsaoml.compare.alternatives.catalog import Refitted, words
 from fairsaoml.compare.alternatives.runs import prequential
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.core.types import Attribute
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.learners.registry import DEFAULT
 from fairsaoml.report import write_report
-from fairsaoml.runs.runner import is_finished
+from fairsaoml.runs.folder import is_finished
 from fairsaoml.streams.catalog import open_stream
 
 SHORT = {"tasks": 1, "rows": 60}  # three domains of one round: reductions take half a second each
 ROUNDS = 3
 SHORTEST = {**SHORT, "domains": 2}  # one fit, and a round that is decided by it
 LONGER = {**SHORT, "tasks": 2}
-FAIRLEARN = [name for name, listing in CATALOG.items() if listing.module == "fairlearn"]
+FAIRLEARN = [name for name, listing in CATALOG.items() if listing.package == "fairlearn"]
 REFITTED = [name for name in CATALOG if "window" in catalog_module.defaults(name)]
 
 every_peer = pytest.mark.parametrize("peer", CATALOG)

@@ -14,12 +14,13 @@ import pytest
 import tiny
 from fairsaoml.core.keys import init_key, run_keys
 from fairsaoml.core.types import Batch, Learner, RoundInfo
-from fairsaoml.evaluate import seeds as module
+from fairsaoml.evaluate import prequential as module
+from fairsaoml.evaluate import seeds
 from fairsaoml.evaluate.measures import labelled_share
-from fairsaoml.evaluate.prequential import prequential, rollout
+from fairsaoml.evaluate.prequential import compiled, prequential, rollout
 from fairsaoml.evaluate.records import finished
 from fairsaoml.evaluate.round import run_round
-from fairsaoml.evaluate.seeds import compiled, first_states
+from fairsaoml.evaluate.seeds import first_states, stacked
 from fairsaoml.runs.spec import Setup
 from fairsaoml.streams.stream import checked
 
@@ -126,7 +127,7 @@ def test_the_optimiser_plays_the_same_game(game, reference):
 def test_another_number_of_seeds_and_another_padding_are_the_same_game(
     game, reference, monkeypatch
 ):
-    monkeypatch.setattr(module, "SMALLEST_BUCKET", 128)
+    monkeypatch.setattr(seeds, "SMALLEST_BUCKET", 128)
     assert_same(record_game(game, [1]).records, of_seed(reference, 1))
 
 
@@ -141,11 +142,11 @@ def test_the_game_without_compilation_is_the_same_game(game, reference):
         state = learner.init(init_key(key))
         for number, task in enumerate(game.stream.tasks(0), start=1):
             task = checked(task, game.stream.schema, number)
-            batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), module.stacked([task], 64))
+            batch = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), stacked([task], 64))
             state, outcome = run_round(learner, game.problem, key, jnp.int32(number), state, batch)
-            outcome = jax.tree.map(lambda leaf: np.asarray(leaf)[None], outcome)
+            outcome = jax.tree.map(np.asarray, outcome)
             records += finished(
-                number, [task], outcome, state, game.stream.schema, [0], seconds=0.0
+                number, [task], [outcome], state, game.stream.schema, [0], seconds=0.0
             ).records
     expected = of_seed(reference, 0)
     assert_same(*([{**line, "adapted": {}} for line in lines] for lines in (records, expected)))
@@ -160,7 +161,7 @@ def lowered(game, round_axis):
     keys = run_keys(SEEDS)
     state = jax.eval_shape(lambda: first_states(game.learner, SEEDS))
     tasks = [next(game.stream.tasks(seed)) for seed in SEEDS]
-    batch = module.stacked([checked(task, game.stream.schema, 1) for task in tasks], 64)
+    batch = stacked([checked(task, game.stream.schema, 1) for task in tasks], 64)
     if round_axis is None:
         program = compiled(game.learner, game.problem, shared=False)
         return program.lower(keys, np.int32(1), state, batch).as_text()

@@ -16,7 +16,6 @@ from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.evaluate.measures import loss_and_violation
 from fairsaoml.evaluate.prequential import prequential
 from fairsaoml.evaluate.regret import pool
-from fairsaoml.evaluate.regret import regret as regrets
 from fairsaoml.evaluate.regret.comparator import best_models
 from fairsaoml.evaluate.regret.regret import (
     LossSeries,
@@ -25,8 +24,9 @@ from fairsaoml.evaluate.regret.regret import (
     largest_regret,
     proven_growth,
     regret,
+    worst,
 )
-from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds, window_sums, worst
+from fairsaoml.evaluate.regret.rounds import deployment, linear_rounds, window_sums
 from fairsaoml.evaluate.seeds import stacked
 from fairsaoml.report.regret import regret_picture
 from fairsaoml.runs.runner import run
@@ -99,7 +99,7 @@ def test_a_comparator_has_no_regret_against_itself(one_pair):
 
 def test_the_pool_is_measured_by_the_same_functions(one_pair):
     game, tasks, records, points = one_pair
-    shift, threshold = deployment([task.y.mean() for task in tasks], game.config)
+    shift, threshold = deployment(tasks, game.config)
     for t, record in enumerate(records):
         batch = stacked(tasks[t : t + 1], 64)
         batch = jax.tree.map(lambda leaf: leaf[0], batch)
@@ -181,9 +181,9 @@ def test_windows_that_cannot_be_are_refused(asked):
 
 def test_the_proof_yields_more_than_is_printed_for_long_windows():
     short, long = proven_growth(1024, 1), proven_growth(1024, 1024)
-    assert short.violation > short.violation_of_proof
-    assert long.violation < long.violation_of_proof
-    assert long.loss == pytest.approx((1024 * np.log(1024)) ** 0.5)
+    assert short["violation"] > short["violation_of_proof"]
+    assert long["violation"] < long["violation_of_proof"]
+    assert long["loss"] == pytest.approx((1024 * np.log(1024)) ** 0.5)
 
 
 def test_the_command_says_what_it_compared_with(linear_run, command, tmp_path):
@@ -265,7 +265,7 @@ def test_where_the_problem_is_not_convex_a_stand_in_is_used_and_it_is_said(
 
 def test_a_picture_leaves_out_what_a_logarithm_cannot_show():
     figure = {"mean": -1.0, "low": -1.0, "high": -1.0, "rounds": [1, 1]}
-    growth = proven_growth(4, 2)._asdict()
+    growth = proven_growth(4, 2)
     entries = [
         {"window": n, "fair_regret": figure, "regret": figure, "violation": {}, "proven": growth}
         for n in (1, 2)
@@ -292,7 +292,7 @@ def test_a_comparator_that_adapts_is_charged_as_the_learner_is(monkeypatch):
     for played in prequential(game.stream, game.learner, game.problem, [0]):
         adapted.append(played.records[0]["adapted"])
         points.append(jax.tree.map(lambda leaf: leaf[0], played.state.learned.meta.primal))
-    charged = jax.jit(regrets._adapted(game.learner, game.problem, game.config, tasks, 0))
+    charged = jax.jit(pool.adapting_models(game.learner, game.problem, game.config, tasks, 0))
     batches = stacked(tasks, 64)
     for t, theta in enumerate(points[:-1], start=1):
         rows = jax.tree.map(lambda leaf: leaf[t], batches)  # noqa: B023

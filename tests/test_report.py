@@ -20,7 +20,7 @@ from fairsaoml.evaluate.summary import summarise
 from fairsaoml.report import write_picture, write_report
 from fairsaoml.report.changes import changes
 from fairsaoml.report.chart import TICK_ROOM, binned, series
-from fairsaoml.report.figures import Reach, inside
+from fairsaoml.report.figures import insides
 from fairsaoml.report.reading import read_run
 
 IN_ORDER = (
@@ -783,7 +783,7 @@ def test_runs_of_different_streams_are_not_laid_over_each_other(tmp_path: Path) 
 
 def test_the_layers_of_expert_weights_fill_the_whole(runs: list[Path]) -> None:
     run = read_run(runs[0])
-    chart = inside(run, Reach.of([run]))
+    [(_, _, chart)] = insides([run])
     layers = [curve.values.mean for curve in chart.panels[0].curves]
     assert [curve.name for curve in chart.panels[0].curves][:3] == [
         "1 round",

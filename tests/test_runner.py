@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from fairsaoml.cli.settings import parse_settings
+from fairsaoml.cli.options import parse_settings
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.metrics import FIGURES
 from fairsaoml.evaluate.summary import summarise

@@ -17,9 +17,9 @@ from fairsaoml.runs.learn import learn
 from fairsaoml.serve import access
 from fairsaoml.serve.access import read_tokens
 from fairsaoml.serve.alarms import Alarms
+from fairsaoml.serve.app import document
 from fairsaoml.serve.predict import predict_rows
 from fairsaoml.serve.reading import Reader
-from fairsaoml.serve.routes import document
 from fairsaoml.serve.saving import load
 from fairsaoml.serve.service import Service
 from fairsaoml.streams.table.kinds import fit_encoder
@@ -146,7 +146,7 @@ def test_rows_may_come_as_lines_and_are_answered_as_lines(served_folder):
 
 
 def test_too_many_rows_or_bytes_are_refused(served_folder, monkeypatch):
-    monkeypatch.setattr("fairsaoml.serve.routes.MOST_ROWS", 2)
+    monkeypatch.setattr(access, "MOST_ROWS", 2)
     assert served_folder.predict(ROW, ROW, ROW)[0] == 413
     monkeypatch.setattr(access, "BODY_BYTES", 10)
     assert served_folder.predict(ROW)[0] == 413
@@ -184,7 +184,7 @@ def test_tasks_may_be_smaller_after_a_restart(folder):
     for task_rows, count in ((10, 5), (3, 4)):
         service = Service(folder, rules(task_rows=task_rows))
         service.decide([[row for row, _ in people(count, seed=count)]])
-        sizes.append([size for (size,) in service.store.query("SELECT size FROM tasks")])
+        sizes.append([size for (size,) in service.tasks.query("SELECT size FROM tasks")])
         service.close()
     assert sizes == [[5], [5, 3, 1]]
 
@@ -296,9 +296,9 @@ def test_old_rows_leave_and_the_store_stays_bounded(folder):
             play(client, 10, seed=turn)
         client.app.service._tidy_at = 0.0
         client.app.service.tick()
-        [(rows,)] = client.app.service.store.query("SELECT count(*) FROM rows")
+        [(rows,)] = client.app.service.tasks.query("SELECT count(*) FROM rows")
         assert rows == 10
-        [(events,)] = client.app.service.store.query("SELECT count(*) FROM events")
+        [(events,)] = client.app.service.tasks.query("SELECT count(*) FROM events")
         assert events == 1
         assert len(client.get("/v1/rounds")[1]["rounds"]) == 3  # the journal stays
 
@@ -309,7 +309,7 @@ def test_old_rows_leave_and_the_store_stays_bounded(folder):
 def test_a_full_disk_is_507_and_decisions_go_on(folder):
     with serving(folder) as client:
         first = client.predict({**ROW, "id": "a"})[1]
-        query = client.app.service.store.query
+        query = client.app.service.tasks.query
         [(pages,)] = query("PRAGMA page_count")
         query(f"PRAGMA max_page_count={pages}")
         status, said = client.predict(*[row for row, _ in people(500)])

@@ -17,8 +17,8 @@ from queue import Queue
 import httpx2
 import pytest
 
-from fairsaoml.cli.serve import serve as command
-from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.cli.folders import serve
+from fairsaoml.core.errors import DataError
 from fairsaoml.serve import access
 from fairsaoml.serve.export import encoder_of, write_new
 from fairsaoml.serve.server import _listen
@@ -56,9 +56,10 @@ def test_with_a_certificate_it_speaks_tls_and_wants_its_tokens(folder, tmp_path)
             httpx2.get(address.replace("https", "http") + "/v2/health/live")
 
 
-def test_a_certificate_needs_its_key(folder):
-    with pytest.raises(ConfigError, match="together"):
-        command(folder, certificate=Path("cert.pem"))
+def test_a_certificate_needs_its_key(folder, command):
+    said = command("serve", folder, "--certificate", "cert.pem")
+    assert said.code == 2
+    assert "together" in said.err
 
 
 def connected(address, sent):
@@ -84,7 +85,7 @@ def test_long_heads_slow_requests_and_connections_too_many_are_cut_off(folder, m
         with connected(address, b""), connected(address, b"") as second:
             assert second.recv(100).startswith(b"HTTP/1.1 503")
         monkeypatch.setattr(access, "MOST_CONNECTIONS", 512)
-        monkeypatch.setattr("fairsaoml.serve.routes.MOST_WATCHERS", 0)
+        monkeypatch.setattr(access, "MOST_WATCHERS", 0)
         assert httpx2.get(f"{address}/v1/events").status_code == 503
         assert httpx2.get(f"{address}/v1/model").status_code == 200
 
@@ -151,7 +152,7 @@ def test_the_unit_and_the_container_start_it_with_options_it_has():
     [start] = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
     container = (DEPLOY / "Containerfile").read_text().splitlines()
     words = json.loads(container[-1].removeprefix("CMD "))
-    known = {f"--{name}" for name in command.__annotations__}
+    known = {f"--{name}" for name in serve.__annotations__}
     for started in (start.split(), words):
         assert started[1] == "serve"
         assert {word for word in started if word.startswith("--")} <= known

@@ -230,7 +230,7 @@ def test_groups_that_are_known_to_come_have_their_place():
     assert by_column.groups_["age"] == ("ancient", "mid", "old", "young")
     with pytest.raises(ValueError, match="expected known_groups by column"):
         quick(known_groups=["x"]).fit(X, Y, sensitive_features=GROUPS)
-    with pytest.raises(ValueError, match="expected known_groups of sex, age, got 'size'"):
+    with pytest.raises(ValueError, match="a sensitive column, got 'size'; known: age, sex"):
         quick(known_groups={"size": []}).fit(X, Y, sensitive_features=GROUPS)
 
 
@@ -371,7 +371,7 @@ def test_groups_in_columns_that_are_called_by_numbers_are_columns():
             {},
             "labels that are words",
         ),
-        (X, Y, {"sensitive_features": [{"sex": one} for one in SEX]}, "expected one group per row"),
+        (X, Y, {"sensitive_features": [{"sex": one} for one in SEX]}, "make it one value per row"),
         (X, Y, {"sensitive_features": {"a": SEX, "b": SEX[:3]}}, "as many rows in every"),
     ],
 )

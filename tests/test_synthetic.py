@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.streams import synthetic as module
-from fairsaoml.streams.synthetic import environments, posterior, synthetic
+from fairsaoml.streams.synthetic import environments, synthetic
 
 GENERATORS = range(10)
 MANY = 40_000  # rows: a share is known to .0025, a group's rate to about .004
@@ -141,23 +141,25 @@ def test_a_gradual_stream_moves_in_small_steps_and_settles_at_the_same_truth():
     assert gradual.best == jumping.best
 
 
-def test_the_posterior_is_that_of_the_four_gaussians():
+def posterior(environment, x):
+    """P(recorded y, s | x), exactly, for standardised features x: (y, s, row)."""
+    center, deviation = environment.moments
+    raw = x * deviation + center
+    density = [
+        [multivariate_normal(mean).pdf(raw) for mean in means] for means in environment.means
+    ]
+    true = environment.masses[:, :, None] * np.array(density)
+    recorded = 0.97 * true + 0.03 * true[::-1]
+    return recorded / recorded.sum(axis=(0, 1))
+
+
+def test_the_truth_is_that_of_the_four_gaussians():
     environment = environments(2, 1)[0]
     task = domains_of(2, domains=1, rows=500)[0]
     mean, deviation = environment.moments
-    raw = task.x * deviation + mean
-    true = np.array(
-        [
-            [
-                environment.masses[y, s] * multivariate_normal(environment.means[y, s]).pdf(raw)
-                for s in (0, 1)
-            ]
-            for y in (0, 1)
-        ]
-    )
-    recorded = np.array([0.97 * true[0] + 0.03 * true[1], 0.97 * true[1] + 0.03 * true[0]])
-    expected = recorded / recorded.sum(axis=(0, 1))
-    assert posterior(environment, task.x) == pytest.approx(expected, abs=1e-9)
+    joint = module._joint(environment.masses, environment.means, task.x * deviation + mean)
+    expected = posterior(environment, task.x)
+    assert joint / joint.sum(axis=(0, 1)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_posterior_is_calibrated_on_drawn_rows():

@@ -22,8 +22,9 @@ from fairsaoml.streams.catalog import setting_names
 from fairsaoml.streams.table import survey as survey_module
 from fairsaoml.streams.table import text as text_module
 from fairsaoml.streams.table.cutting import Every
+from fairsaoml.streams.table.encoder import Encoder
 from fairsaoml.streams.table.reading import read_table
-from fairsaoml.streams.table.stream import encode_rows, stream_from_table
+from fairsaoml.streams.table.stream import stream_from_table
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "stop-and-frisk"
 
@@ -767,19 +768,16 @@ def test_a_saved_encoder_is_no_setting_that_a_person_types():
 
 def test_new_rows_without_a_label_are_encoded_as_the_stream_encodes_them(tmp_path):
     stream = hiring(people(), rows=100)
-    saved = json.loads(json.dumps(stream.encoder))
-    x, notes = encode_rows(saved, people().drop_columns(["hired", "sex"]).slice(0, 100))
+    saved = Encoder.from_json(json.loads(json.dumps(stream.encoder)))
+    x, notes = saved.encode(people().drop_columns(["hired", "sex"]).slice(0, 100))
     np.testing.assert_array_equal(x, next(stream.tasks(0)).x)
     assert notes == ()
-    from_file, _ = encode_rows(saved, write(tmp_path, people()))
-    np.testing.assert_allclose(from_file[:100], x, atol=1e-6)
+    np.testing.assert_allclose(saved.transform(write(tmp_path, people()))[:100], x, atol=1e-6)
     odd = replaced(people(), "job", ["pilot"] * 400)
-    assert (
-        "column 'job': 400 rows are of no known category, such as 'pilot'"
-        in encode_rows(saved, odd)[1]
-    )
+    [note] = saved.encode(odd).remarks
+    assert str(note) == "column 'job': 400 rows are of no known category, such as 'pilot'"
     with pytest.raises(DataError, match="expected a column 'pay'"):
-        encode_rows(saved, people().drop_columns(["pay"]))
+        saved.encode(people().drop_columns(["pay"]))
 
 
 def test_what_is_odd_about_a_column_is_said_of_every_task():
@@ -814,7 +812,7 @@ def text(tmp_path, content, name="bad.csv"):
             gzip.compress(b"a,b\n" + bytes(range(48, 58)) * 999, mtime=0)[:-20],
             "whole gzip",
         ),
-        ("bad.parquet", b"a,b\n1,2\n", "expected Parquet"),
+        ("bad.parquet", b"a,b\n1,2\n", "expected a whole Parquet file"),
         ("bad.parquet", b"PAR1" + bytes(50) + b"PAR1", "expected a whole Parquet file"),
         ("bad.csv", b"", "got an empty file"),
         ("bad.csv", b"\n \n", "got blank lines"),

@@ -82,7 +82,7 @@ def test_the_stub_of_a_class_says_what_its_signature_says():
     text = {path.name: text for path, text in stubs().items()}["sklearn.pyi"]
     body = text.partition("class AdaptiveFairClassifier")[2]
     for name, parameter in inspect.signature(fairsaoml.AdaptiveFairClassifier).parameters.items():
-        assert f"        {name}: " in body
+        assert f"    {name} : default {parameter.default!r}\n" in body
         assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import attack
-from fairsaoml.cli.settings import parse_value
+from fairsaoml.cli.options import parse_value
 from fairsaoml.cli.tables import print_rows, print_runs, print_summary
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.core.types import Attribute, Schema, Task

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fairsaoml.cli.settings import parse_settings
+from fairsaoml.cli.options import parse_settings
 from fairsaoml.core import prior
 from fairsaoml.core.keys import init_key, round_keys, run_keys
 from fairsaoml.core.primal_dual import lagrangian

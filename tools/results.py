@@ -101,7 +101,7 @@ def play(source: Source, row: str, seeds: int) -> Path:
 
 
 def _play_alternative(source: Source, row: str, folder: Path) -> None:
-    from fairsaoml.cli.settings import parse_settings
+    from fairsaoml.cli.options import parse_settings
     from fairsaoml.compare.alternatives import AlternativeSpec, catalog, run_alternative
 
     name, *pairs = row.split()
@@ -117,7 +117,7 @@ def _play_alternative(source: Source, row: str, folder: Path) -> None:
 
 def _stream(source: Source) -> tuple[str, dict[str, Any]]:
     """A stream's name and settings, read from its flags."""
-    from fairsaoml.cli.settings import parse_settings
+    from fairsaoml.cli.options import parse_settings
     from fairsaoml.streams.catalog import is_table, setting_names
 
     stream, *flags = source.words

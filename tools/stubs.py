@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 import fairsaoml
 from fairsaoml.core.settings import Settings
 from fairsaoml.estimators import river, sklearn
-from fairsaoml.estimators.classes import RENAMED
+from fairsaoml.estimators.adapter import RENAMED
 from fairsaoml.learners.registry import BUILTIN, entry
 
 PACKAGE = Path(fairsaoml.__file__).parent
@@ -26,16 +26,14 @@ CLASSES = "from .estimators.sklearn import "  # how lines of `__init__.pyi` begi
 HEADER = """\
 # Written by `make stubs` from the registry of learners; do not edit.
 from collections.abc import Collection, Sequence
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, dataclass_transform
 
 """
 # There is no such module when the program runs: a class gets its attributes from its constructor.
 ATTRIBUTES = "_attributes"
 SETTINGS = """\
-Class = TypeVar("Class", bound=type)
-
 @dataclass_transform(eq_default=False, kw_only_default=True)
-def parameters(settings: Class) -> Class: ...
+class Settings: ...
 """
 
 
@@ -62,7 +60,7 @@ def stub_of_attributes() -> str:
                     names = kind.__annotations__
                     written.setdefault(kind.__name__, attributes(kind, kind.__bases__, names))
             else:  # it inherits settings that it does not offer
-                written[settings.__name__] = attributes(settings, (), offered)
+                written[settings.__name__] = attributes(settings, (Settings,), offered)
     return HEADER + "\n".join(written.values())
 
 
@@ -73,17 +71,20 @@ def settings_of(cls: Any) -> tuple[type, type]:
 
 def attributes(settings: Any, bases: Iterable[type], names: Container[str]) -> str:
     """Return a class with those of the settings that have one of the names."""
-    with_settings = [base for base in bases if is_dataclass(base) and base is not Settings]
-    inherited = ", ".join(base.__name__ for base in with_settings)
-    lines = ["@parameters", f"class {settings.__name__}({inherited}):".replace("()", "")]
-    hints = get_type_hints(settings)
+    inherited = ", ".join(base.__name__ for base in bases if is_dataclass(base))
+    hints, lines = get_type_hints(settings), []
+    meanings = [*inspect.getdoc(settings).splitlines()[:1], "", "Attributes", "----------"]
     for field in fields(settings):
         if field.name in names:
             name = RENAMED.get(field.name, field.name)
             default = "" if field.default is MISSING else f" = {field.default!r}"
-            lines += [f"    {name}: {written_type(hints[field.name])}{default}"]
-            lines += quoted(field.metadata["meaning"]) if field.metadata else []
-    return "\n".join([*lines, ""])
+            lines.append(f"    {name}: {written_type(hints[field.name])}{default}")
+            if field.metadata:
+                meaning = textwrap.fill(field.metadata["meaning"], 88)
+                meanings += [name, textwrap.indent(meaning, "    ")]
+    head = f"class {settings.__name__}({inherited}):"
+    text = "\n".join(meanings)
+    return "\n".join([head, textwrap.indent(f'"""{text}"""', "    "), "", *lines, ""])
 
 
 def written_type(hint: Any) -> str:
@@ -98,8 +99,14 @@ def stub_of(module: ModuleType, base: type) -> str:
         f"from fairsaoml.estimators import {ATTRIBUTES} as settings",
         f"from {base.__module__} import {base.__name__} as {base.__name__}",
     ]
-    stubs = [stub_of_class(cls, base.__name__) for cls in learner_classes(module)]
-    return HEADER + "\n".join([*imports, "", *stubs])
+    written: dict[str, str] = {}
+    for cls in learner_classes(module):
+        both = settings_of(cls)
+        constructor = f"_{both[1].__name__.removesuffix('Config')}"  # of two classes, where alike
+        inherited = ", ".join(f"settings.{settings.__name__}" for settings in both)
+        written[constructor] = f"class {constructor}({inherited}): ...\n"
+        written[cls.__name__] = stub_of_class(cls, constructor, base.__name__)
+    return HEADER + "\n".join([*imports, "", *written.values()])
 
 
 def learner_classes(module: ModuleType) -> Iterator[Any]:
@@ -109,25 +116,26 @@ def learner_classes(module: ModuleType) -> Iterator[Any]:
             yield getattr(module, name)
 
 
-def stub_of_class(cls: Any, base: str) -> str:
+def stub_of_class(cls: Any, constructor: str, base: str) -> str:
     """Return a class with its docstring, and its settings by inheritance.
 
-    They come from a class of their own: a constructor that a type checker derives for a class with
-    bases of unknown types, as scikit-learn's are, takes anything. That of the class that most
-    people begin with is written out, to be read.
+    They come from a class of their own, and so does the constructor (`init=False`): one that a type
+    checker derives for a class with bases of unknown types, as scikit-learn's are, takes anything.
+    What the settings mean of the class that most people begin with is in its docstring.
     """
-    description = cls.__doc__.partition("\n\n    Parameters")[0].rstrip()
-    both = ", ".join(f"settings.{settings.__name__}" for settings in settings_of(cls))
-    name = f"_{cls.__name__.removesuffix('Classifier')}"
-    lines = ["@settings.parameters", f"class {name}({both}): ...", ""]
-    lines += [f"class {cls.__name__}({name}, {base}):", *quoted(inspect.cleandoc(description))]
+    description, _, meanings = inspect.cleandoc(cls.__doc__).partition("\n\nParameters\n")
+    lines = quoted(description)
     if cls is fairsaoml.AdaptiveFairClassifier:
-        lines += ["", "    def __init__(self, *,"]
-        for key, parameter in inspect.signature(cls).parameters.items():
-            kind = written_type(parameter.annotation)
-            lines.append(f"        {key}: {kind} = {parameter.default!r},")
-        lines.append("    ) -> None: ...")
-    return "\n".join([*lines, ""])
+        lines[-1] = lines[-1].removesuffix('"""')
+        lines += ["", "    Parameters"]
+        for line in meanings.splitlines():
+            indent = "    " + line[: len(line) - len(line.lstrip())]
+            lines += textwrap.wrap(
+                line.strip(), 100, initial_indent=indent, subsequent_indent=indent
+            )
+        lines += ['    """']
+    head = f"class {cls.__name__}({constructor}, {base}, init=False):"
+    return "\n".join([head, *lines, ""])
 
 
 def quoted(text: str) -> list[str]:

@@ -238,7 +238,7 @@ def _compiled(
 
 
 def _decisions(outcome: Outcome) -> Any:
-    return outcome.margins > 0
+    return outcome.shown.margins > 0
 
 
 def _lines(excerpt: Excerpt, decisions: Any) -> list[dict[str, Any]]:

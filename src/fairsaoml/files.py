@@ -15,10 +15,6 @@ from fairsaoml.core.errors import RunError
 DIGITS = 7  # significant digits of a float in a file: what float32 can tell
 
 
-class Damaged(RunError):
-    """A line that is not what was written."""
-
-
 def tidy(value: Any) -> Any:
     """Return plain data with floats of seven significant digits; a non-finite float is None.
 
@@ -50,11 +46,7 @@ def replacing(path: Path, *, shared: bool = False) -> Iterator[Path]:
     temporary.unlink(missing_ok=True)  # left by a kill, or a link that must not be followed
     try:
         yield temporary
-        descriptor = os.open(temporary, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _flush(temporary, os.O_RDWR)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -71,9 +63,12 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Flush a folder's entries: a flushed file can still be lost if its name is not."""
-    if os.name != "posix":
-        return  # elsewhere a folder cannot be opened
-    descriptor = os.open(folder, os.O_RDONLY)
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        _flush(folder, os.O_RDONLY)
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
@@ -118,10 +113,15 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
-def make_folder(path: Path) -> None:
-    """Create a folder inside another of ours; a link in its place is refused (RunError)."""
+def refuse_link(path: Path) -> None:
+    """Raise RunError where a folder of ours is a link to another."""
     if path.is_symlink():
         raise RunError(f"expected a folder at {path}, found a link; remove it")
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder inside another of ours; a link in its place is refused (RunError)."""
+    refuse_link(path)
     if not path.exists():
         path.mkdir(parents=True)
         sync_folder(path.parent)
@@ -145,6 +145,12 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def write_sealed(path: Path, content: dict[str, Any], name: str) -> None:
+    """Write plain data with every digit, and its checksum under a name of its own."""
+    sealed = {**content, name: seal_of(content)}
+    write_text(path, json.dumps(sealed, indent=2, allow_nan=False) + "\n")
+
+
 def seal_of(content: dict[str, Any]) -> str:
     """Return a checksum of plain data, whatever the order of its keys.
 
@@ -153,30 +159,3 @@ def seal_of(content: dict[str, Any]) -> str:
     """
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def json_lines(path: Path, *, key: str = "", advice: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the size in bytes and the content of each complete line of a file.
-
-    Only the last line may be incomplete, as a kill leaves it; it is left out.
-
-    Args:
-        path: one JSON object a line.
-        key: that every object must have.
-        advice: what to do about a damaged file, for the error.
-
-    Raises:
-        Damaged: another line is not what was written.
-    """
-    with open(open_regular(path), "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line) if line.endswith(b"\n") else None
-            except (ValueError, RecursionError):
-                record = None
-            if isinstance(record, dict) and (not key or key in record):
-                yield len(line), record
-            elif file.read(1):
-                raise Damaged(
-                    f"line {number} of {path} is damaged; expected one JSON object a line; {advice}"
-                )

@@ -15,24 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fairsaoml.checks.subject import (
-    PADDINGS,
-    ROUNDS,
-    ROWS,
-    SEEDS,
-    Subject,
-    batches,
-    copied,
-    described,
-    subject_of,
-    tasks,
-)
+from fairsaoml.checks import small
+from fairsaoml.checks.small import Subject, batches, described, subject_of, tasks
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.types import State, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.learners.registry import Entry
 
-__all__ = ["CHECKS", "Subject", "after_bad_batches", "check_learner", "subject_of"]
+__all__ = ["CHECKS", "Subject", "check_learner", "subject_of"]
 
 FAR = 300  # a round that an endless stream's first storage has no room for
 TOLERANCE = 1e-5  # between programs that round differently
@@ -102,18 +92,18 @@ def check_scores_before_any_step(subject: Subject) -> None:
     batch = batches(tasks())[0]
     seen = subject.look(subject.first, batch)
     subject.require_finite(seen, "before any step")
-    subject.require(seen["scores"].shape == batch.y.shape, "expected one score a row")
-    subject.require(seen["margins"].shape == batch.y.shape, "expected one margin a row")
+    for name in ("scores", "margins"):
+        subject.require(seen[name].shape == batch.y.shape, f"expected {name}, one for each row")
 
 
 def check_same_key_same_result(subject: Subject) -> None:
     """The same program, key and rows give the same bytes, and nothing is changed in place."""
     rounds = batches(tasks())
     now: list[Any] = [rounds, subject.first]
-    before = [copied(one) for one in now]
+    before = [jax.tree.map(np.array, one) for one in now]
     for seen in subject.run_rounds(subject.step, rounds):
         now.append(seen)
-        before.append(copied(seen))
+        before.append(jax.tree.map(np.array, seen))
     what = "a step changes nothing in place, but rows or states before and after it"
     subject.require_equal(before, now, what, tolerance=0)
     look, other = (subject.look(subject.first, rounds[0]) for _ in range(2))
@@ -124,10 +114,8 @@ def check_same_key_same_result(subject: Subject) -> None:
 
 def check_one_compilation_per_padding(subject: Subject) -> None:
     """Many rounds, one program for each padded size."""
-    if not subject.compiles:
-        return
-    for padding, course in zip(PADDINGS, (subject.course, subject.padded_course), strict=True):
-        times = subject.traces[padding]
+    for padding in small.PADDINGS if subject.compiles else ():
+        course, times = subject.course(padding), subject.traces[padding]
         subject.require(
             times == 1, f"compiled {times} times for {len(course)} rounds of one padded size"
         )
@@ -135,17 +123,17 @@ def check_one_compilation_per_padding(subject: Subject) -> None:
 
 def check_rows_are_scored_one_by_one(subject: Subject) -> None:
     """A row's score is its own: the same alone, beside others, and in however long a batch."""
-    state, fresh = subject.course[-1][0], _fresh(seed=2)
-    few = [Task(x=fresh.x[:rows], y=fresh.y[:rows], group=fresh.group[:rows]) for rows in (ROWS, 1)]
-    together, alone = (subject.look(state, batch) for batch in batches(few))
+    state, fresh = subject.course()[-1][0], _fresh(seed=2)
+    few = batches([_first(small.ROWS, fresh), _first(1, fresh)])
+    together, alone = (subject.look(state, batch) for batch in few)
     for name in ("scores", "margins"):
         subject.require_equal(
             together[name][0], alone[name][0], f"{name} of a row beside others and alone"
         )
     subject.require_equal(
-        together["margins"][:ROWS],
-        subject.margins(state, fresh.x)[:ROWS],
-        f"margins of rows in a batch of {PADDINGS[0]} and in one of {FRESH}",
+        together["margins"][: small.ROWS],
+        subject.margins(state, fresh.x)[: small.ROWS],
+        f"margins of rows in a batch of {small.PADDINGS[0]} and in one of {FRESH}",
     )
 
 
@@ -154,14 +142,14 @@ def check_a_turn_shows_what_was_known(subject: Subject) -> None:
     learner = subject.learner
     if learner.turn is None:
         return
-    states = [subject.first, *(state for state, _ in subject.course)]
+    states = [subject.first, *(state for state, _ in subject.course())]
     for round, (state, batch) in enumerate(zip(states, batches(tasks()), strict=False), 1):
         number = np.int32(round)
         known = {
             "scores": learner.scores(state, batch.x),
             "margins": learner.margins(state, batch.x, batch.group),
         }
-        half = (batch.weight * (np.arange(PADDINGS[0]) % 2)).astype(np.float32)
+        half = (batch.weight * (np.arange(small.PADDINGS[0]) % 2)).astype(np.float32)
         other = batch._replace(y=1 - batch.y, weight=half)
         for labels, rows in ("its labels", batch), ("other labels and weights", other):
             *stepped, shown = learner.turn(None, number, state, rows)
@@ -194,24 +182,37 @@ def check_scan_and_vmap_agree(subject: Subject) -> None:
     """
     if not subject.compiles:
         return
-    scanned, rounds = subject.scan(tasks()), batches(tasks())
-    for seed in SEEDS:
+    rounds = batches(tasks())
+
+    def one(states: State, turn: tuple) -> tuple[State, tuple]:
+        round, batch = turn
+        scores = jax.vmap(subject.learner.scores, in_axes=(0, None))(states, batch.x)
+        keys = jnp.stack([small.round_key(seed, round) for seed in small.SEEDS])
+        states, info = subject.together(keys, round, states, batch)
+        return states, (states, info, scores)
+
+    numbers = np.arange(1, small.ROUNDS + 1, dtype=np.int32)
+    turns = numbers, jax.tree.map(lambda *leaves: np.stack(leaves), *rounds)
+    states = jax.tree.map(lambda leaf: np.stack([leaf] * len(small.SEEDS)), subject.first)
+    scan = subject.program(lambda states, turns: jax.lax.scan(one, states, turns)[1])
+    *scanned, scores = jax.device_get(scan(states, turns))
+    for seed in small.SEEDS:
         course = [
-            jax.tree.map(lambda leaf: leaf[round, seed], (scanned.state, scanned.info))  # noqa: B023
-            for round in range(ROUNDS)
+            jax.tree.map(lambda leaf: leaf[round, seed], tuple(scanned))  # noqa: B023
+            for round in range(small.ROUNDS)
         ]
         subject.require_same_course(course, "alone, and scanned and vmapped over seeds", seed)
-    for round in range(1, ROUNDS):
+    for round in range(1, small.ROUNDS):
         subject.require_equal(
-            subject.look(subject.course[round - 1][0], rounds[round])["scores"],
-            scanned.scores[round, 0],
+            subject.look(subject.course()[round - 1][0], rounds[round])["scores"],
+            scores[round, 0],
             f"loop and scan, round {round + 1}, scores",
         )
 
 
 def check_paddings_agree(subject: Subject) -> None:
     """Rows of weight 0 change nothing."""
-    subject.require_same_course(subject.padded_course, "paddings")
+    subject.require_same_course(subject.course(small.PADDINGS[1]), "paddings")
 
 
 def check_vmap_keeps_branches(subject: Subject) -> None:
@@ -225,14 +226,9 @@ def check_vmap_keeps_branches(subject: Subject) -> None:
     keys, states = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), (key, subject.first))
     alone = _branches(subject.step.trace(key, round, subject.first, batch).jaxpr.jaxpr)
     together = _branches(subject.together.trace(keys, round, states, batch).jaxpr.jaxpr)
-    subject.require(
-        together[0] == alone[0],
-        f"vmapped over seeds, {together[0]} of {alone[0]} branches are left",
-    )
-    subject.require(
-        together[1] == alone[1],
-        f"vmapped over seeds, {together[1] - alone[1]} loops wait for the slowest seed",
-    )
+    branches, loops = f"{together[0]} of {alone[0]} branches are left", together[1] - alone[1]
+    subject.require(together[0] == alone[0], f"vmapped over seeds, {branches}")
+    subject.require(not loops, f"vmapped over seeds, {loops} loops wait for the slowest seed")
 
 
 def check_odd_rounds_stay_finite(subject: Subject) -> None:
@@ -242,8 +238,8 @@ def check_odd_rounds_stay_finite(subject: Subject) -> None:
     odd = {
         "one_class": one._replace(y=np.ones_like(one.y)),
         "one_group": one._replace(group=np.zeros_like(one.group)),
-        "empty": Task(x=one.x[:0], y=one.y[:0], group=one.group[:0]),
-        "": Task(x=one.x[:1], y=one.y[:1], group=one.group[:1]),
+        "empty": _first(0, one),
+        "": _first(1, one),
     }
     for first, later in zip(odd, [*odd][1:] + [*odd][:1], strict=True):
         rounds = batches([odd[first], usual[0], odd[later], usual[1]])
@@ -264,21 +260,20 @@ def check_odd_rounds_stay_finite(subject: Subject) -> None:
 
 def check_diagnostics_are_sound(subject: Subject) -> None:
     """Prices >= 0, one for each constraint; weights >= 0, sum 1, none for who is absent."""
-    for _, info in subject.course:
-        subject.require(
-            set(COMMON_FLAGS) <= set(info.flags) <= set(WARNINGS),
-            f"expected the flags {', '.join(COMMON_FLAGS)}, and others only of {list(WARNINGS)}",
-        )
-        dual, weights = np.asarray(info.dual), np.asarray(info.weights)
-        subject.require(
-            dual.shape == (len(subject.problem.constraints),), "expected a price per constraint"
-        )
-        subject.require(np.all(dual >= 0), f"a price is negative: {dual}")
-        subject.require(np.all(weights >= 0), f"a weight is negative: {weights}")
-        subject.require(abs(weights.sum() - 1) < TOLERANCE, f"weights sum to {weights.sum()}")
-        absent = ~np.asarray(info.present)
-        subject.require(not weights[absent].any(), "someone absent has weight")
-        subject.require(not np.any(info.awake & absent), "someone absent is awake")
+    price = (len(subject.problem.constraints),)
+    for _, info in subject.course():
+        dual, weights, absent = map(np.asarray, (info.dual, info.weights, ~info.present))
+        flags = f"expected the flags {', '.join(COMMON_FLAGS)}, and others only of {list(WARNINGS)}"
+        for holds, problem in (
+            (set(COMMON_FLAGS) <= set(info.flags) <= set(WARNINGS), flags),
+            (dual.shape == price, "expected a price per constraint"),
+            (np.all(dual >= 0), f"a price is negative: {dual}"),
+            (np.all(weights >= 0), f"a weight is negative: {weights}"),
+            (abs(weights.sum() - 1) < TOLERANCE, f"weights sum to {weights.sum()}"),
+            (not weights[absent].any(), "someone absent has weight"),
+            (not np.any(info.awake & absent), "someone absent is awake"),
+        ):
+            subject.require(holds, problem)
 
 
 def check_no_peeking(subject: Subject) -> None:
@@ -318,9 +313,8 @@ def check_grows_for_an_endless_stream(subject: Subject) -> None:
     batch = endless.first_batch
     small, grow = endless.first, endless.learner.grow
     large = grow(small, FAR)
-    before, after = (
-        endless.program(endless.learner.scores)(state, batch.x) for state in (small, large)
-    )
+    scores = endless.program(endless.learner.scores)
+    before, after = (scores(state, batch.x) for state in (small, large))
     subject.require_equal(before, after, "scores before and after growing")
     again = described(grow(large, FAR))
     subject.require(again == described(large), "it grows for the same round twice")
@@ -337,28 +331,6 @@ def check_it_learns(subject: Subject) -> None:
     )
 
 
-def after_bad_batches(subject: Subject, seed: int = 3) -> dict[str, float]:
-    """Accuracy on fresh rows ten rounds after three bad batches, and without any.
-
-    The batches have a column times 1000, or labels flipped.
-    """
-    usual = tasks(BAD[0] + BAD[1] + 10, rows=PADDINGS[1], seed=seed)
-    *_, (good, _) = subject.run_rounds(subject.step, batches(usual[: BAD[0]], PADDINGS[1]))
-    inflate = np.array([1000, 1, 1], np.float32)
-    ways: dict[str, Callable[[Task], Task]] = {
-        "no bad batches": lambda task: task,
-        "a column times 1000": lambda task: task._replace(x=task.x * inflate),
-        "labels flipped": lambda task: task._replace(y=1 - task.y),
-    }
-    accuracy = {}
-    for what, spoil in ways.items():
-        rest = usual[BAD[0] :]
-        rounds = batches([*map(spoil, rest[: BAD[1]]), *rest[BAD[1] :]], PADDINGS[1])
-        *_, (last, _) = subject.run_rounds(subject.step, rounds, begin=good, after=BAD[0])
-        accuracy[what] = _accuracy(subject, last, seed + 1)
-    return accuracy
-
-
 def _accuracy(subject: Subject, state: State, seed: int) -> float:
     """Of the decisions on fresh rows."""
     fresh = _fresh(seed)
@@ -368,6 +340,10 @@ def _accuracy(subject: Subject, state: State, seed: int) -> float:
 def _fresh(seed: int) -> Task:
     """Rows of no round; always as many, so that one program serves them all."""
     return tasks(rounds=1, rows=FRESH, seed=seed)[0]
+
+
+def _first(rows: int, task: Task) -> Task:
+    return Task(x=task.x[:rows], y=task.y[:rows], group=task.group[:rows])
 
 
 def _branches(program: Any) -> tuple[int, int]:
@@ -392,16 +368,31 @@ def _branches(program: Any) -> tuple[int, int]:
 def check_it_gets_over_bad_batches(subject: Subject) -> None:
     """Three bad batches: ten rounds later accuracy is at most GOTTEN_OVER below what it would be.
 
-    A learner that by its nature cannot says why in its entry (`thrown_off`).
+    They have a column times 1000, or labels flipped. A learner that by its nature cannot says why
+    in its entry (`thrown_off`).
     """
     if subject.entry.thrown_off:
         return
-    undisturbed, *others = after_bad_batches(subject).items()
-    for what, accuracy in others:
+    before, bad = BAD
+    usual = tasks(before + bad + 10, rows=small.PADDINGS[1], seed=3)
+    *_, (good, _) = subject.run_rounds(subject.step, batches(usual[:before], small.PADDINGS[1]))
+    inflate = np.array([1000, 1, 1], np.float32)
+
+    def accuracy(spoil: Callable[[Task], Task]) -> float:
+        rest = [*map(spoil, usual[before : before + bad]), *usual[before + bad :]]
+        rounds = batches(rest, small.PADDINGS[1])
+        *_, (last, _) = subject.run_rounds(subject.step, rounds, begin=good, after=before)
+        return _accuracy(subject, last, seed=4)
+
+    undisturbed = accuracy(lambda task: task)
+    for what, spoiled in (
+        ("a column times 1000", accuracy(lambda task: task._replace(x=task.x * inflate))),
+        ("labels flipped", accuracy(lambda task: task._replace(y=1 - task.y))),
+    ):
         subject.require(
-            accuracy >= undisturbed[1] - GOTTEN_OVER,
-            f"ten rounds after {what} for three, accuracy is {accuracy:.3f}; "
-            f"without them {undisturbed[1]:.3f}",
+            spoiled >= undisturbed - GOTTEN_OVER,
+            f"ten rounds after {what} for three, accuracy is {spoiled:.3f}; "
+            f"without them {undisturbed:.3f}",
         )
 
 

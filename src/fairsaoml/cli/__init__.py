@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairsaoml.cli import compare, data, folders, run, serve
+from fairsaoml.cli import data, folders, run
 from fairsaoml.core.errors import ConfigError, FairSAOMLError
 
 __all__ = ["app", "main", "run_app"]
@@ -44,14 +44,14 @@ app = typer.Typer(
 )
 for command in (
     run.run,
-    folders.learn,
+    run.learn,
     folders.runs,
-    compare.compare,
-    compare.peers,
+    run.compare,
+    run.peers,
     folders.regret,
     folders.report,
     folders.predict,
-    serve.serve,
+    folders.serve,
     data.learners,
     data.streams,
 ):
@@ -94,22 +94,16 @@ def run_app(app: typer.Typer) -> None:
                     f"expected words and file names in UTF-8, got {word!r}; rename the file"
                 )
         app()
-    except ConfigError as error:
-        _fail(error, 2)
-    except FairSAOMLError as error:
-        _fail(error, 130 if type(error).__name__ == "Interrupted" else 1)
     except BrokenPipeError:
         # The reader went away (`| head`): nothing is wrong. Keep Python from flushing into it.
         sys.stderr.close()
         sys.exit(0)
-    except OSError as error:  # a full disk, a folder that may not be written
-        _fail(error, 1)
+    except (FairSAOMLError, OSError) as error:  # OSError: a full disk, a folder not to be written
+        words = " ".join(str(error).split("\n"))
+        words = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
+        typer.echo(f"fairsaoml: {words.encode(errors='backslashreplace').decode()}", err=True)
+        if isinstance(error, ConfigError):
+            sys.exit(2)
+        sys.exit(130 if type(error).__name__ == "Interrupted" else 1)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _fail(error: Exception, code: int) -> None:
-    words = " ".join(str(error).split("\n"))
-    words = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
-    typer.echo(f"fairsaoml: {words.encode(errors='backslashreplace').decode()}", err=True)
-    sys.exit(code)

@@ -1,8 +1,10 @@
 """What there is: `fairsaoml data` (data sets, and getting them), `learners`, `streams`."""
 
-from typing import Annotated, Any
+from dataclasses import Field
+from typing import Any
 
 import typer
+from typer import Argument, Option
 
 from fairsaoml.cli.options import AsJson, print_json
 from fairsaoml.cli.progress import bar
@@ -17,8 +19,7 @@ def list_(as_json: AsJson = False) -> None:
 
     listed = list_data()
     if as_json:
-        print_json(listed)
-        return
+        return print_json(listed)
     typer.echo(f"data home: {listed[0]['home']}")
     for data in listed:
         here = f"here: {', '.join(data['here'])}" if data["here"] else f"get it: {data['command']}"
@@ -27,14 +28,13 @@ def list_(as_json: AsJson = False) -> None:
 
 @app.command()
 def get(
-    name: Annotated[str, typer.Argument(help="A name that `fairsaoml data list` shows.")],
-    source: Annotated[
-        str | None,
-        typer.Option("--from", help="A file, a folder or an https address to take it from."),
-    ] = None,
-    years: Annotated[
-        str | None, typer.Option(help="stop-and-frisk: such as 2014-2016 (default) or 2009,2011.")
-    ] = None,
+    name: str = Argument(help="A name that `fairsaoml data list` shows."),
+    source: str | None = Option(
+        None, "--from", help="A file, a folder or an https address to take it from."
+    ),
+    years: str | None = Option(
+        None, help="stop-and-frisk: such as 2014-2016 (default) or 2009,2011."
+    ),
 ) -> None:
     """Bring a data set into the data home ($FAIRSAOML_DATA_HOME)."""
     from rich.console import Console
@@ -57,7 +57,7 @@ def get(
 
 
 def learners(
-    name: Annotated[str | None, typer.Argument(help="Show this learner's settings.")] = None,
+    name: str | None = Argument(None, help="Show this learner's settings."),
     json_: AsJson = False,
 ) -> None:
     """List the learners, or the settings of one."""
@@ -72,7 +72,7 @@ def learners(
             "summary": entry.summary,
             "reference": entry.reference,
             "default": key == registry.DEFAULT,
-            "settings": _settings(entry.config),
+            "settings": [_setting(item) for item in entry.settings.values()],
         }
         for key, entry in known.items()
     ]
@@ -102,18 +102,13 @@ def learners(
             )
 
 
-def _settings(config: type) -> list[dict[str, Any]]:
-    from dataclasses import fields
-
-    return [
-        {
-            "name": item.name,
-            "default": list(item.default) if isinstance(item.default, tuple) else item.default,
-            "meaning": item.metadata["meaning"],
-            "expected": item.metadata["rule"].expected,
-        }
-        for item in fields(config)
-    ]
+def _setting(item: Field) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "default": list(item.default) if isinstance(item.default, tuple) else item.default,
+        "meaning": item.metadata["meaning"],
+        "expected": item.metadata["rule"].expected,
+    }
 
 
 def streams(json_: AsJson = False) -> None:
@@ -126,8 +121,7 @@ def streams(json_: AsJson = False) -> None:
         for name, entry in catalog.STREAMS.all().items()
     ]
     if json_:
-        print_json(listed)
-        return
+        return print_json(listed)
     rows = [[item["name"], item["summary"], ", ".join(item["settings"])] for item in listed]
     rows.append(["FILE.csv, FILE.parquet", catalog.TABLE.summary, "see fairsaoml run --help"])
     print_rows(["stream", "what it is", "settings"], rows)

@@ -1,110 +1,52 @@
-"""The commands on folders of runs: `fairsaoml learn`, `predict`, `regret`, `report`, `runs`."""
+"""The commands on folders of runs: `fairsaoml predict`, `regret`, `report`, `runs`, `serve`."""
 
+import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from fairsaoml.cli.options import AsJson, Quiet, piped, print_json
-from fairsaoml.cli.progress import bar, progress
+from fairsaoml.cli.options import AsJson, Quiet, RunFolder, flag, piped, print_json
+from fairsaoml.cli.progress import bar
 from fairsaoml.core.errors import ConfigError
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
-
-
-def learn(
-    folder: RunFolder,
-    file: Annotated[
-        str | None, typer.Argument(help="New rows: CSV or Parquet, or - for standard input.")
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that tells rows apart: known ones are skipped.")
-    ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the last `learn` back.")] = False,
-    quiet: Quiet = False,
-    json_: AsJson = False,
-) -> None:
-    """Continue a run with new rows: score them, then learn from them, round by round.
-
-    Rows that were given before are skipped. Rows that do not fill a task wait for the next file.
-    """
-    if undo == (file is not None):
-        raise ConfigError("expected a file of new rows, or --undo; give one of them")
-
-    from fairsaoml.cli.run import finish
-    from fairsaoml.report.words import count
-    from fairsaoml.runs import learn as runs
-    from fairsaoml.runs.events import as_events
-
-    if undo:
-        undone = runs.take_back(folder)
-        waiting = f", and {count(undone.waiting, 'row')} waiting" if undone.waiting else ""
-        typer.echo(
-            f"taken back: {count(undone.rows, 'new row')} and {count(undone.rounds, 'round')}; "
-            f"the run has {count(undone.after, 'round')} again{waiting}",
-            err=True,
-        )
-        if undone.summary:
-            finish(folder, undone.summary, as_json=json_)
-        return
-    assert file is not None
-    with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
-        done = runs.learn(folder, path, id=id, on_round=as_events(on_event))
-    needed = f" (a task has {done.task_rows})" if done.waiting and done.task_rows else ""
-    typer.echo(
-        f"{done.rows} rows: {done.known} were given before and skipped; {done.learned} learned "
-        f"now in {done.rounds} rounds; {done.waiting} wait for the next file{needed}",
-        err=True,
-    )
-    if done.summary:  # a model from Python has none before its first round
-        finish(folder, done.summary, as_json=json_)
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+MOST_HELD = 1_000_000  # rows that wait for their label
 
 
 def predict(
     folder: RunFolder,
-    file: Annotated[
-        str, typer.Argument(help="New rows: CSV or Parquet, columns as learned; - reads stdin.")
-    ],
-    seed: Annotated[int | None, typer.Option(help="Which seed's model. \\[the first]")] = None,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns of the new rows to keep: id,name.")
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Say why: threshold, fairness, columns that counted.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A file ending in .csv, .jsonl or .parquet. \\[CSV on standard output]"),
-    ] = None,
+    file: str = Argument(help="New rows: CSV or Parquet, columns as learned; - reads stdin."),
+    seed: int | None = Option(None, help="Which seed's model. \\[the first]"),
+    keep: str | None = Option(None, help="Columns of the new rows to keep: id,name."),
+    explain: bool = flag("--explain", help="Say why: threshold, fairness, columns that counted."),
+    out: Path | None = Option(
+        None, help="A file ending in .csv, .jsonl or .parquet. \\[CSV on standard output]"
+    ),
 ) -> None:
     """Score new rows: a calibrated probability and the decision for each, in the label's words."""
-    from fairsaoml.serve.predict import (
-        check_ending,
-        decision_table,
-        predict_rows,
-        to_bytes,
-        write_decisions,
-    )
+    from fairsaoml.serve import predict as decisions
 
     if out is not None:
-        check_ending(out)
+        decisions.check_ending(out)
     with piped(file) as path:
-        predicted = predict_rows(folder, path, seed=seed, explain=explain)
+        predicted = decisions.predict_rows(folder, path, seed=seed, explain=explain)
     for note in predicted.notes:
         typer.echo(note, err=True)
-    table = decision_table(predicted, keep.split(",") if keep else ())
+    table = decisions.decision_table(predicted, keep.split(",") if keep else ())
     if out is None:
-        sys.stdout.write(to_bytes(table).decode())
+        sys.stdout.write(decisions.to_bytes(table).decode())
     else:
-        write_decisions(table, out)
+        decisions.write_decisions(table, out)
         typer.echo(f"{table.num_rows} rows: {out}", err=True)
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
-    out: Annotated[Path | None, typer.Option(help="The HTML file. [DIR/report.html]")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Also write a small SVG picture.")] = None,
+    folders: list[Path] = Argument(metavar="DIR...", help="Folders of runs."),
+    out: Path | None = Option(None, help="The HTML file. [DIR/report.html]"),
+    picture: Path | None = Option(None, help="Also write a small SVG picture."),
 ) -> None:
     """Write the report of one run, or of several overlaid, as one HTML file."""
     from fairsaoml.report import write_picture, write_report
@@ -117,46 +59,39 @@ def report(
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="Where to look.")] = Path("runs"),
+    folder: Path = Argument(Path("runs"), help="Where to look."),
     json_: AsJson = False,
 ) -> None:
     """List the runs in a folder: stream, learner, rounds, verdict, when."""
     from fairsaoml.cli.tables import print_runs
     from fairsaoml.runs.listing import list_runs
 
-    listed: list[dict[str, Any]] = list_runs(folder)
+    listed = list_runs(folder)
     if json_:
         print_json(listed)
-        return
-    if not listed:
+    elif listed:
+        print_runs(listed)
+    else:
         typer.echo(f"no runs in {folder}; `fairsaoml run` makes one", err=True)
-        return
-    print_runs(listed)
 
 
 def regret(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
-    windows: Annotated[
-        str | None,
-        typer.Option(help="Window lengths: 1,4,16, or all. \\[powers of two, and all rounds]"),
-    ] = None,
-    adapted: Annotated[
-        bool, typer.Option("--adapted", help="Of the scores after a few labels of each round.")
-    ] = False,
-    every_round: Annotated[
-        bool, typer.Option("--every-round", help="Best models that are fair in every round.")
-    ] = False,
-    adapting: Annotated[
-        bool, typer.Option("--adapting", help="As --adapted, and the best models adapt as well.")
-    ] = False,
-    comparator: Annotated[
-        bool, typer.Option(help="Solve for the best models; without, measure violations only.")
-    ] = True,
-    picture: Annotated[Path | None, typer.Option(help="Also write an SVG picture.")] = None,
+    folder: RunFolder,
+    windows: str | None = Option(
+        None, help="Window lengths: 1,4,16, or all. \\[powers of two, and all rounds]"
+    ),
+    adapted: bool = flag("--adapted", help="Of the scores after a few labels of each round."),
+    every_round: bool = flag("--every-round", help="Best models that are fair in every round."),
+    adapting: bool = flag("--adapting", help="As --adapted, and the best models adapt as well."),
+    comparator: bool = Option(
+        True, help="Solve for the best models; without, measure violations only."
+    ),
+    picture: Path | None = Option(None, help="Also write an SVG picture."),
     quiet: Quiet = False,
     json_: AsJson = False,
 ) -> None:
     """Measure regret against the best fixed model of every window, and the sums of violations."""
+    from fairsaoml.cli.tables import print_regret
     from fairsaoml.files import tidy
     from fairsaoml.report.markup import check_picture
     from fairsaoml.report.regret import write_regret_picture
@@ -177,63 +112,85 @@ def regret(
     if picture is not None:
         write_regret_picture(measured, picture)
     if json_:
-        print_json(tidy(measured))
-        return
-    _print(measured)
+        return print_json(tidy(measured))
+    print_regret(measured)
     if picture is not None:
         typer.echo(f"picture: {picture}")
 
 
-def _print(measured: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
+def serve(
+    folder: Path | None = Argument(None, metavar="[RUN]", help="The run's folder."),
+    port: int = Option(8000, help="0 takes a free one."),
+    host: str = Option("127.0.0.1", help="Any address but this machine's own needs tokens."),
+    rows: int = Option(200, help="Decisions of one round of learning."),
+    wait: str = Option("7d", help="How long a round waits for its labels."),
+    retain: str = Option("30d", help="How long learned rows are kept."),
+    tokens: Path | None = Option(None, help="A file with decide=..., label=..., read=..."),
+    certificate: Path | None = Option(None, help="For TLS, with --key."),
+    key: Path | None = Option(None, help="The certificate's key."),
+    webhook: str | None = Option(None, help="Alarms are posted to this URL."),
+    origin: str | None = Option(None, help="Let pages from this origin call it (CORS)."),
+    schema: Path | None = Option(
+        None, help="Begin a new model of rows as this JSON describes them."
+    ),
+    demo: bool = flag("--demo", help="A simulated world that changes twice."),
+) -> None:
+    """Decide now, learn when labels come, and watch how fair it is."""
+    for needed in ("orjson", "prometheus_client", "starlette", "uvicorn"):
+        if find_spec(needed) is None:
+            raise ConfigError(
+                f"expected {needed} to serve, found none; pip install 'fairsaoml[serve]'"
+            )
+    from fairsaoml.serve.server import serve as start
+    from fairsaoml.serve.tasks import TaskRules
 
-    from fairsaoml.cli.tables import print_rows, say
+    if demo == (folder is not None):
+        raise ConfigError("expected a run's folder or --demo, got both or neither")
+    rules = TaskRules(
+        task_rows=rows,
+        wait_seconds=seconds_of(wait),
+        unknown="count",
+        max_rows=max(MOST_HELD, rows),
+        retain_seconds=seconds_of(retain),
+    )
 
-    solved = measured["comparator"] is not None
-    titles = ["window"] + ["FairSAR", "rounds", "SAR"] * solved
-    titles += [escape(f"sum of {name}") for name in measured["constraints"]]
-    several = len(measured["constraints"]) > 1
-    titles += ["rounds of the largest" if several else "rounds"] * bool(measured["constraints"])
-    rows = []
-    for entry in measured["windows"]:
-        row = [str(entry["window"])]
-        if solved:
-            fair = entry["fair_regret"]
-            row += [_cell(fair), _rounds(fair), _cell(entry["regret"])]
-        violations = list(entry["violation"].values())
-        row += [_cell(figure) for figure in violations]
-        if violations:
-            row.append(_rounds(max(violations, key=lambda figure: figure["high"])))
-        rows.append(row)
-    head = f"{measured['learner']} on {measured['stream']}, {measured['form']}"
-    Console().print(f"[bold]{head}[/]", highlight=False)
-    print_rows(titles, rows)
-    seeds = len(measured["seeds"])
-    notes = [f"Means over {seeds} seeds, ± half their range."] * (seeds > 1)
-    if solved:
-        static = measured["static"]
-        where = "in every round of" if measured["comparator"]["every_round"] else "over"
-        notes += [
-            f"Static regret over all {measured['rounds']} rounds: "
-            f"{_cell(static['fair_regret'])} against the best fair model, "
-            f"{_cell(static['regret'])} against the best of all.",
-            f"Comparator: {measured['comparator']['words']}.",
-            f"The best fair model is fair {where} its window.",
-        ]
-        if measured["form"] == "adapted" and not measured["comparator"]["adapts"]:
-            notes.append("The comparator is a fixed model and does not adapt.")
-    else:
-        notes.append("Sums of violations only; the comparator was not solved for.")
-    for note in notes:
-        say(note, style="dim")
+    def ready(address: str) -> None:
+        typer.echo(f"serving {folder or 'the demo'} at {address}")
+
+    if demo:
+        from fairsaoml.serve.demo import serve_demo
+
+        serve_demo(rules, port=port, on_ready=ready)
+        return
+    assert folder is not None
+    if schema is not None:
+        from fairsaoml.serve.export import write_new
+
+        if not (folder / "spec.json").exists():  # else it was begun before
+            write_new(folder, schema, task_rows=rows)
+    start(
+        folder,
+        rules,
+        host=host,
+        port=port,
+        tokens=tokens,
+        certificate=certificate,
+        key=key,
+        webhook=webhook,
+        origin=origin,
+        on_ready=ready,
+    )
 
 
-def _cell(figure: dict[str, Any]) -> str:
-    half = (figure["high"] - figure["low"]) / 2
-    return f"{figure['mean']:.3f}" + (f" ±{half:.3f}" if half else "")
+def seconds_of(text: str) -> float:
+    """Return a duration in seconds.
 
-
-def _rounds(figure: dict[str, Any]) -> str:
-    first, last = figure["rounds"]
-    return f"{first}-{last}"
+    >>> seconds_of("7d"), seconds_of("90 min")
+    (604800.0, 5400.0)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
+    if not match or match[2] not in UNITS:
+        raise ConfigError(
+            f"expected a duration in {', '.join(UNITS)}, got {text!r}; use for example 7d"
+        )
+    return float(match[1]) * UNITS[match[2]]

@@ -1,25 +1,23 @@
-"""What commands have in common: arguments and options, names, input and JSON on stdout."""
+"""What commands have in common: arguments and options, settings, input and JSON on stdout."""
 
+import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from fairsaoml.cli.settings import parse_value
 from fairsaoml.core.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-StreamName = Annotated[
-    str, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
-]
-StreamSettings = Annotated[
-    list[str] | None, typer.Option("--set", help="key=value: a setting of the stream.")
-]
+STREAM = "A stream's name (`fairsaoml streams`), or a table's file."
+StreamName = Annotated[str, typer.Argument(help=STREAM)]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing runs in the folder.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -28,96 +26,127 @@ Engine = Annotated[str, typer.Option(help="Where to run: local, or dask.")]
 Address = Annotated[
     str | None, typer.Option(help="The Dask scheduler's address, such as tcp://10.0.0.1:8786.")
 ]
+flag = partial(typer.Option, False)
+WORDS = {"none": None, "null": None, "true": True, "false": False}
 
 
-def _option(kind: Any, panel: str, help: str) -> Any:
-    return Annotated[kind, typer.Option(help=help, rich_help_panel=panel)]
+class Panel(NamedTuple):
+    """Options that several commands have, shown together in their help."""
+
+    title: str
+    options: Mapping[str, tuple[str, str]]  # of each its type and what it means
 
 
-def _table(kind: Any, help: str) -> Any:
-    return _option(kind | None, "Your own table", help)
-
-
-def _rule(kind: Any, help: str) -> Any:
-    return _option(kind | None, "The decision", help)
-
-
-TABLE: Mapping[str, Any] = {
-    "label": _table(str, "Column to predict."),
-    "positive": _table(str, "Which label is positive, where words like yes or denied do not tell."),
-    "favourable": _table(str, "Is a positive decision good for a person: yes or no? \\[yes]"),
-    "sensitive": _table(
-        list[str], "Protected column; also race=black, 'age>40', age:18,30,50, 'sex*race'."
-    ),
-    "known_groups": _table(list[str], "Groups that may come later: race=other."),
-    "time": _table(str, "Column that orders the rows."),
-    "time_format": _table(str, "How dates are written: day/month/year, or %d.%m.%Y."),
-    "tasks": _table(int, "Cut into this many tasks."),
-    "every": _table(str, "Cut by time: 10D, 1W, 6H."),
-    "rows": _table(int, "Cut every so many rows."),
-    "domain": _table(str, "Column that names domains."),
-    "drop": _table(str, "Columns to leave out: A,B."),
-    "columns": _table(str, "The only columns to use: A,B."),
+PANELS = {
+    name: Panel(**panel)
+    for name, panel in json.loads(Path(__file__).with_suffix(".json").read_text()).items()
 }
-DECISION: Mapping[str, Any] = {
-    "ratio": _rule(float, "The fairness asked for: lowest group's rate over the highest. [0.9]"),
-    "decision": _rule(
-        str, "When a row is positive: accuracy (at 0.5), balanced (at the base rate), or a number."
-    ),
-    "cost_false_positive": _rule(float, "Decide by costs: of a wrong yes. [1]"),
-    "cost_false_negative": _rule(float, "Decide by costs: of a wrong no. [1]"),
-}
+TYPES: Mapping[str, Any] = {"str": str, "int": int, "float": float, "list": list[str]}
 
 
-def takes(options: Mapping[str, Any], into: str) -> Callable[[Command], Command]:
-    """Give a command more options; it receives those that were used as the dictionary `into`."""
+def takes(*panels: str) -> Callable[[Command], Command]:
+    """Give a command the options of panels, in place of its `**panels`."""
 
     def decorate(command: Command) -> Command:
         own = signature(command)
-        added = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in options.items()
-        ]
-
-        @wraps(command)
-        def with_options(*words: Any, **values: Any) -> Any:
-            given = {name: values.pop(name, None) for name in options}
-            used = {name: value for name, value in given.items() if value not in (None, [])}
-            return command(*words, **values, **{into: used})
-
-        kept = [parameter for name, parameter in own.parameters.items() if name != into]
-        with_options.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-        return with_options  # type: ignore[return-value]
+        parameters = [one for one in own.parameters.values() if one.kind != one.VAR_KEYWORD]
+        for title, options in map(PANELS.__getitem__, panels):
+            for name, (kind, help) in options.items():
+                option = typer.Option(None, help=help, rich_help_panel=title)
+                keyword, annotation = Parameter.KEYWORD_ONLY, TYPES[kind] | None
+                parameters.append(Parameter(name, keyword, default=option, annotation=annotation))
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorate
 
 
-def table_settings(stream: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a table's stream, from the options that were used.
+def _used(panel: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a panel that were used."""
+    options = {name: given[name] for name in PANELS[panel].options}
+    return {name: value for name, value in options.items() if value not in (None, [])}
+
+
+def parse_value(text: str) -> Any:
+    """Return a number, a list, true, false or none if the text reads as one; else the text.
+
+    >>> [parse_value(text) for text in ("0.1", "20", "none", "[40, 40]", "dp+eo", "2014-2016")]
+    [0.1, 20, None, [40, 40], 'dp+eo', '2014-2016']
+    """
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, int | float | list) else text
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of `--set` options; the last value of a key counts.
+
+    Raises:
+        ConfigError: a pair without a key or an equals sign.
+    """
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"expected --set key=value, got {pair!r}; such as tolerance=0.05")
+        settings[key.strip()] = parse_value(value.strip())
+    return settings
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file: `learner`, `seeds`, `seed` and settings, all top level.
+
+    Raises:
+        ConfigError: no such file, not TOML, or a file with sections.
+    """
+    import tomllib
+
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"expected a TOML file at {path}, got {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}; write lines such as seeds = 5") from None
+    for key, value in content.items():
+        if isinstance(value, dict):
+            raise ConfigError(
+                f"{path}: expected all settings at the top level, got a section [{key}]; "
+                "write its lines without the heading"
+            )
+    return content
+
+
+def table_settings(stream: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a table's stream, from a command's options.
 
     Raises ConfigError if the stream is not a table, and DataError if its file is not there.
     """
     from fairsaoml.streams.catalog import is_table, require_file
 
+    table = _used("table", given)
     require_file(stream)  # before anything else is asked
     if table and not is_table(stream) and not Path(stream).is_file():
         option = next(iter(table)).replace("_", "-")
         raise ConfigError(f"--{option} is for a table of your own, not for {stream!r}")
-    lists = {name: table[name].split(",") for name in ("drop", "columns") if name in table}
-    return {**table, **lists}
+    lists = {name: table[name].split(",") for name in table.keys() & {"drop", "columns"}}
+    return table | lists
 
 
-def decision_settings(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a learner, from the options of `DECISION` that were used.
+def decision_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a learner, from a command's options.
 
     Raises ConfigError if they contradict each other.
     """
-    settings = {name: rule[name] for name in ("ratio",) if name in rule}
-    costs = [rule.get(f"cost_false_{error}") for error in ("positive", "negative")]
-    if "decision" in rule and costs != [None, None]:
+    settings = _used("rule", given)
+    costs = [settings.pop(f"cost_false_{error}", None) for error in ("positive", "negative")]
+    if "decision" in settings and costs != [None, None]:
         raise ConfigError("expected --decision or costs, got both; give one of them")
-    if "decision" in rule:
-        settings["decision"] = parse_value(rule["decision"])
+    if "decision" in settings:
+        settings["decision"] = parse_value(settings["decision"])
     elif costs != [None, None]:
         from fairsaoml.runs.spec import by_costs
 
@@ -148,19 +177,15 @@ def piped(file: str) -> Iterator[Path]:
         require_file(file)
         yield Path(file)
         return
-    import sys
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
         content = sys.stdin.buffer.read()
-        name = "stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv"
-        path = Path(folder) / name
+        path = Path(folder) / ("stdin.parquet" if content.startswith(b"PAR1") else "stdin.csv")
         path.write_bytes(content)
         yield path
 
 
 def print_json(result: Any) -> None:
     """Print plain data as JSON."""
-    import json
-
     typer.echo(json.dumps(result, indent=2))

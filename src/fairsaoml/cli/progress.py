@@ -3,19 +3,19 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 FEW = 12  # runs that all fit on a screen
 LINES, LINES_OF_MANY = 9, 2  # plain lines per run: among few runs, among many
 EVERY = 100  # rounds between plain lines where the length is unknown
+LOST = "its worker died; another one continues"
 FIGURES = {"accuracy": "accuracy", "dp_ratio": "DP", "eo_ratio": "EO"}
 
 OnEvent = Callable[[Any], None]  # of `fairsaoml.runs.events`, which loads JAX
 
 
-@contextmanager
-def progress(names: Sequence[str], seeds: int, *, quiet: bool) -> Iterator[OnEvent]:
+def progress(names: Sequence[str], seeds: int, *, quiet: bool) -> AbstractContextManager[OnEvent]:
     """Show runs while they go on.
 
     Args:
@@ -23,16 +23,12 @@ def progress(names: Sequence[str], seeds: int, *, quiet: bool) -> Iterator[OnEve
         seeds: how many seeds each run has.
         quiet: show nothing.
 
-    Yields:
-        The callback for the runs' events.
+    Returns:
+        A context, of the callback for the runs' events.
     """
     if quiet:
-        yield lambda event: None
-    elif sys.stderr.isatty():
-        with _bars(names, seeds) as on_event:
-            yield on_event
-    else:
-        yield _lines(names, seeds)
+        return nullcontext(lambda event: None)
+    return _bars(names, seeds) if sys.stderr.isatty() else nullcontext(_lines(names, seeds))
 
 
 @contextmanager
@@ -124,7 +120,7 @@ def _lines(names: Sequence[str], seeds: int) -> OnEvent:
             if event.round in (1, event.length) or event.round % every == 0:
                 say(f"{name} {_round(event)}" if len(names) > 1 else _round(event))
         elif event.kind == "lost":
-            say(f"{name} ({place}): its worker died; another one continues")
+            say(f"{name} ({place}): {LOST}")
         elif event.kind == "finished" and len(names) > 1:
             say(f"{name} finished: {completion.words}")
 
@@ -148,13 +144,13 @@ def _bars(names: Sequence[str], seeds: int) -> Iterator[OnEvent]:
         def on_event(event: Any) -> None:
             completion.note(event)
             task = tasks[event.job]
-            if event.kind == "started":
-                bars.start_task(task)
-                bars.update(task, visible=True, text="compiling")
-            elif event.kind == "round":
+            if event.kind == "round":
                 bars.update(task, total=event.length, completed=event.round, text=_round(event))
             elif event.kind == "lost":
-                bars.update(task, text="its worker died; another one continues")
+                bars.update(task, text=LOST)
+            elif event.kind == "started":
+                bars.start_task(task)
+                bars.update(task, visible=True, text="compiling")
             else:
                 bars.stop_task(task)
                 bars.update(task, visible=few, text="finished")

@@ -1,89 +1,71 @@
-"""`fairsaoml run`: one learner on one stream."""
+"""`fairsaoml run`, `learn`, `compare` and `peers`: learners, or other libraries, on a stream."""
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer import Argument, Option
 
 from fairsaoml.cli import options
-from fairsaoml.cli.options import print_json, stem
+from fairsaoml.cli.options import flag, parse_settings, piped, print_json, read_config, stem
 from fairsaoml.cli.progress import progress
-from fairsaoml.cli.settings import parse_settings, read_config
 from fairsaoml.core.errors import ConfigError, RunError
 
-OPTIONS = {"learner": None, "seeds": 5, "seed": 0}  # and defaults; a config file may have them
-# Settings that people ask for by name of learners that have none.
-NOT_EVERY_LEARNER = {"ratio": "asked for a ratio", "aware": "told the group at decision time"}
+SEEDS = 5
 LARGEST = 2**31 - 1  # a seed is a 32-bit integer in files and programs
 
 
-@options.takes(options.TABLE, into="table")
-@options.takes(options.DECISION, into="rule")
+@options.takes("rule", "table")
 def run(
-    stream: Annotated[
-        str | None, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
-    ] = None,
-    learner: Annotated[
-        str | None,
-        typer.Option(help="Which learner (`fairsaoml learners`). \\[fairsaoml-decoupled]"),
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds, run together. [5]")] = None,
-    seed: Annotated[int | None, typer.Option(help="The first of them. [0]")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a setting of learner or stream.")
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings from a TOML file.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder. \\[runs/STREAM-...]")] = None,
+    stream: str | None = Argument(None, help=options.STREAM),
+    learner: str | None = Option(
+        None, help="Which learner (`fairsaoml learners`). \\[fairsaoml-decoupled]"
+    ),
+    seeds: int | None = Option(None, help="How many seeds, run together. [5]"),
+    seed: int | None = Option(None, help="The first of them. [0]"),
+    set_: list[str] = Option([], "--set", help="key=value: a setting of learner or stream."),
+    config: Path | None = Option(None, help="Settings from a TOML file."),
+    out: Path | None = Option(None, help="The run's folder. \\[runs/STREAM-...]"),
     force: options.Force = False,
-    resume: Annotated[Path | None, typer.Option(help="Continue the run in this folder.")] = None,
-    save_predictions: Annotated[
-        bool, typer.Option("--save-predictions", help="Keep every decision (Parquet).")
-    ] = False,
+    resume: Path | None = Option(None, help="Continue the run in this folder."),
+    save_predictions: bool = flag("--save-predictions", help="Keep every decision (Parquet)."),
     quiet: options.Quiet = False,
     json_: options.AsJson = False,
-    *,
-    table: dict[str, Any],
-    rule: dict[str, Any],
+    **panels: Any,
 ) -> None:
     """Run a learner on a stream: score each task with what was learned before, then learn from it.
 
     Writes a folder with every round, a summary and a report to look at.
     """
     if resume is not None:
-        others = (stream, learner, seeds, seed, set_, config, out, table, rule)
-        if force or save_predictions or any(value not in (None, [], {}) for value in others):
+        others = (stream, learner, seeds, seed, set_, config, out, *panels.values())
+        if force or save_predictions or any(value not in (None, []) for value in others):
             raise ConfigError("--resume takes the run's own stream and settings; give DIR alone")
         return _resume(resume, quiet=quiet, as_json=json_)
     if stream is None:
         raise ConfigError("expected a stream, got none; try `fairsaoml run synthetic`")
 
-    settings = (read_config(config) if config else {}) | parse_settings(set_ or [])
-    settings |= options.decision_settings(rule)
-    chosen = OPTIONS | {key: settings.pop(key) for key in OPTIONS if key in settings}
+    settings = (read_config(config) if config else {}) | parse_settings(set_)
     typed = {"learner": learner, "seeds": seeds, "seed": seed}
-    chosen |= {key: value for key, value in typed.items() if value is not None}
-    count, first = _whole("seeds", chosen["seeds"], 1), _whole("seed", chosen["seed"], 0)
+    settings |= {key: value for key, value in typed.items() if value is not None}
+    settings |= options.decision_settings(panels)
+    count = _whole("seeds", settings.pop("seeds", SEEDS), 1)
+    first = _whole("seed", settings.pop("seed", 0), 0)
 
-    from fairsaoml.learners.registry import DEFAULT, configure, entry, registered
+    from fairsaoml.learners.registry import DEFAULT
     from fairsaoml.runs import runner
     from fairsaoml.runs.events import as_events
     from fairsaoml.runs.folder import free_folder
     from fairsaoml.runs.spec import RunSpec, split_settings
 
-    table = options.table_settings(stream, table)
-    name = chosen["learner"] or DEFAULT
-    for key, words in NOT_EVERY_LEARNER.items():
-        if key in settings and key not in entry(name).settings:
-            able = ", ".join(one for one, item in registered().items() if key in item.settings)
-            fair = configure(name, {}).constraints != "none"  # its tolerance is of use
-            also = ", or set its tolerance" if key == "ratio" and fair else ""
-            raise ConfigError(f"{name} cannot be {words}; choose --learner {able}{also}")
-    of_stream, of_learner = split_settings(stream, name, settings, also=list(OPTIONS))
+    settings |= options.table_settings(stream, panels)
+    name = settings.pop("learner", None) or DEFAULT
+    of_stream, of_learner = split_settings(stream, name, settings, also=typed)
     spec = RunSpec(
         stream=stream,
         learner=name,
-        stream_settings=of_stream | table,
+        stream_settings=of_stream,
         learner_settings=of_learner,
         seeds=tuple(range(first, first + count)),
     )
@@ -106,6 +88,139 @@ def run(
     if len(summary["seeds"]) < count:
         typer.echo("nothing is random in this run: one seed was run", err=True)
     finish(folder, summary, as_json=json_)
+
+
+def learn(
+    folder: options.RunFolder,
+    file: str | None = Argument(None, help="New rows: CSV or Parquet, or - for standard input."),
+    id: str | None = Option(None, help="Column that tells rows apart: known ones are skipped."),
+    undo: bool = flag("--undo", help="Take the last `learn` back."),
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
+) -> None:
+    """Continue a run with new rows: score them, then learn from them, round by round.
+
+    Rows that were given before are skipped. Rows that do not fill a task wait for the next file.
+    """
+    if undo == (file is not None):
+        raise ConfigError("expected a file of new rows, or --undo; give one of them")
+
+    from fairsaoml.evaluate.flags import count
+    from fairsaoml.runs import learn as runs
+    from fairsaoml.runs.events import as_events
+
+    if undo:
+        call, waiting, summary = runs.take_back(folder)
+        also = f", and {count(waiting, 'row')} waiting" if waiting else ""
+        typer.echo(
+            f"taken back: {count(call['fingerprint']['rows'] - call['known'], 'new row')} and "
+            f"{count(call['rounds'], 'round')}; the run has {count(call['after'], 'round')} "
+            f"again{also}",
+            err=True,
+        )
+        return finish(folder, summary, as_json=json_)
+    assert file is not None
+    with piped(file) as path, progress([folder.name], 1, quiet=quiet) as on_event:
+        done = runs.learn(folder, path, id=id, on_round=as_events(on_event))
+    needed = f" (a task has {done.task_rows})" if done.waiting and done.task_rows else ""
+    typer.echo(
+        f"{done.rows} rows: {done.known} were given before and skipped; {done.learned} learned "
+        f"now in {done.rounds} rounds; {done.waiting} wait for the next file{needed}",
+        err=True,
+    )
+    finish(folder, done.summary, as_json=json_)
+
+
+@options.takes("rule", "table")
+def compare(
+    stream: options.StreamName,
+    learners: str = Option("all", help="Which learners: all, or A,B (`fairsaoml learners`)."),
+    seeds: int = Option(10, min=1, help="How many seeds, run together."),
+    seed: int = Option(0, min=0, help="The first of them."),
+    set_: list[str] = Option(
+        [], "--set", help="key=value: of the stream, or of every learner that takes it."
+    ),
+    out: Path | None = Option(None, help="A folder for all runs. \\[runs/STREAM-comparison]"),
+    jobs: options.Jobs = 1,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
+    **panels: Any,
+) -> None:
+    """Run several learners on one stream: one table and one report of all.
+
+    The same command finishes a comparison that was stopped.
+    """
+    from fairsaoml.cli.tables import print_comparison
+    from fairsaoml.compare import compare as comparing
+    from fairsaoml.learners import registry
+
+    names = options.chosen(learners, registry.registered())
+    settings = parse_settings(set_) | options.decision_settings(panels)
+    settings |= options.table_settings(stream, panels)
+    specs = comparing.plan(stream, names, settings, range(seed, seed + seeds))
+    folder = out or Path("runs") / f"{stem(stream)}-comparison"
+    with progress(names, seeds, quiet=quiet) as on_event:
+        comparison = comparing.compare(
+            specs,
+            folder,
+            force=force,
+            engine=engine,
+            workers=jobs,
+            address=address,
+            on_event=on_event,
+        )
+    if json_:
+        return print_json(comparison | {"folder": str(folder)})
+    print_comparison(comparison)
+    typer.echo(f"report: {folder / 'report.html'}")
+
+
+@options.takes("table")
+def peers(
+    stream: options.StreamName,
+    alternatives: str = Option("all", "--alternatives", "--peers", help="Which: all, or A,B."),
+    seeds: int = Option(1, min=1, help="How many, where anything is random."),
+    refit_every: int = Option(
+        1, min=1, help="Refit only every so many rounds; the row's name says so."
+    ),
+    set_: list[str] = Option([], "--set", help="key=value: a setting of the stream."),
+    out: Path | None = Option(None, help="A folder for all of them. \\[runs/paper/peers/STREAM]"),
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    json_: options.AsJson = False,
+    **panels: Any,
+) -> None:
+    """Run scikit-learn, Fairlearn and River models on the same stream.
+
+    Finished runs are kept: the same command finishes one that was stopped.
+    """
+    from fairsaoml.cli.tables import print_comparison
+    from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
+    from fairsaoml.learners import registry
+
+    specs = plan(
+        stream,
+        options.chosen(alternatives, CATALOG),
+        stream_settings=parse_settings(set_) | options.table_settings(stream, panels),
+        seeds=range(seeds),
+        every=refit_every,
+    )
+    folder = out or Path("runs") / "paper" / "peers" / stem(stream)
+    with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:
+        comparison = compare_alternatives(specs, folder, force=force, on_event=on_event)
+    if json_:
+        return print_json(comparison | {"folder": str(folder)})
+    print_comparison(
+        comparison,
+        f"The learners of fairsaoml are not among them: fairsaoml compare {stream} --learners "
+        f"{registry.DEFAULT} with the same options of the stream shows the default one.",
+    )
+    for entry in comparison["learners"]:
+        typer.echo(f"{entry['learner']}: {entry['what']}.")
+    typer.echo(f"runs: {folder}")
 
 
 def _say_first(setup: Any) -> None:
@@ -134,7 +249,7 @@ def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:
 def _more_rows(folder: Path) -> str:
     """What to do about rows that were added to a finished run's table."""
     from fairsaoml.core.errors import FairSAOMLError
-    from fairsaoml.runs.learned import new_rows_of_the_table
+    from fairsaoml.runs.learn import new_rows_of_the_table
 
     try:
         path, rows = new_rows_of_the_table(folder)
@@ -154,6 +269,8 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 def finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
     """Write a run's report, and print its summary."""
+    if not summary:
+        return  # a model from Python has none before its first round
     from fairsaoml.report import write_report
 
     report = write_report([folder], folder / "report.html")

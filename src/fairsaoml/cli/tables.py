@@ -1,10 +1,13 @@
 """Tables on stdout, made to fit a narrow window."""
 
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from operator import itemgetter
 from typing import Any
 
-from rich.cells import cell_len
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,16 +18,28 @@ from fairsaoml.evaluate.metrics import Counts, nearly_alike, summed
 from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
 
 SHORT = 20  # letters of a column that is not wrapped
-BETWEEN = 2  # letters from a column to the next
 WRAPPED = 12  # letters of a verdict in a narrow window
 RUN_TITLES = ("name", "stream", "learner", "rounds", "verdict", "when")
 RATIOS = {"dp": "dp_ratio", "eo": "eo_ratio"}
 COLOURS = {"met": "green", "missed": "yellow", "fair": "green", "not fair": "yellow"}
 
 
-def say(words: str, style: str | None = None) -> None:
-    """Print a sentence below a table, wrapped to the window, as it is."""
-    Console().print(words, style=style, highlight=False, markup=False)
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("fairsaoml.cli", "notes"),
+        undefined=StrictUndefined,
+        finalize=lambda value: escape(str(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _say(notes: str, **values: Any) -> None:
+    """Print the sentences below a table, one a line of their template; values stay as they are."""
+    template = _templates().get_template(f"{notes}.txt")
+    for line in template.render(marks=MARKS, rule=RULE, **values).splitlines():
+        Console().print(line, highlight=False)
 
 
 def _table(*names: str, figures: Sequence[str] = (), no_wrap: bool = False) -> Table:
@@ -50,7 +65,11 @@ def print_summary(summary: dict[str, Any]) -> None:
         colour = "yellow" if value is not None and value < RULE and not few else "default"
         return f"[{colour}]{_cell(value)}[/]{MARKS['too few'] if few else ' '}"
 
-    def add(name: str, block: dict[str, Any], best: float | None = None) -> None:
+    rows = [("all rounds", summary["overall"], None)]
+    for domain, best in zip(summary["domains"], bests, strict=True):
+        first, last = domain["last"]["rounds"]
+        rows.append((domain["name"] or f"last {last - first + 1}", domain["last"], best))
+    for name, block, best in rows:
         pooled, windows = block["pooled"], block.get("windows") or block["pooled"]
         table.add_row(
             escape(name),  # a domain may be called [/north]
@@ -60,31 +79,20 @@ def print_summary(summary: dict[str, Any]) -> None:
             ratio(windows["eo_ratio"], pooled, "eo"),
             *([_cell(best)] if any(bests) else []),
         )
-
-    add("all rounds", summary["overall"])
-    for domain, best in zip(summary["domains"], bests, strict=True):
-        first, last = domain["last"]["rounds"]
-        add(domain["name"] or f"last {last - first + 1}", domain["last"], best)
     Console().print(table)
     last = summary.get("last") or summary["overall"]
-    first, end = last["rounds"]
-    for block, where in (summary["overall"], ""), (last, f" in rounds {first} to {end}"):
-        total = _total(block)
-        if nearly_alike(total):
-            say(
-                f"{total.predicted_positive / total.rows:.1%} of the decisions{where} are positive,"
-                f" of the labels {total.y1_rows / total.rows:.1%}: the ratios there say little. "
-                "Where the threshold is 0.5, --decision balanced puts it at the base rate.",
-                style="yellow",
-            )
-            break
-    note = "DP and EO: of all groups, means of windows of ten rounds; 1 is fair, "
-    note += f"{RULE} is the 80 % rule; {MARKS['too few']}: some group has few cases."
-    say(("Domains: their last ten rounds. " if len(bests) > 1 else "") + note, style="dim")
-    for attribute in (summary.get("verdict") or {"attributes": {}})["attributes"].values():
-        say(attribute["sentence"], style=COLOURS.get(attribute["answer"]))
-    for sentence in [*new_groups_words(summary.get("verdict") or {}), *left_out_words(summary)]:
-        say(sentence, style="yellow")
+    where = " in rounds {} to {}".format(*last["rounds"])
+    totals = [(_total(summary["overall"]), ""), (_total(last), where)]
+    verdict = summary.get("verdict") or {}
+    _say(
+        "summary",
+        alike=next((one for one in totals if nearly_alike(one[0])), None),
+        percent="{:.1%}".format,
+        domains=len(bests),
+        verdict=verdict,
+        colours=COLOURS,
+        warnings=[*new_groups_words(verdict), *left_out_words(summary)],
+    )
 
 
 def _total(block: dict[str, Any]) -> Counts:
@@ -93,16 +101,26 @@ def _total(block: dict[str, Any]) -> Counts:
     return summed(Counts(**six) for groups in list(attributes)[:1] for six in groups.values())
 
 
-def print_rows(titles: list[str], rows: list[list[str]]) -> None:
+def print_rows(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a plain table."""
+
+    # A name that is cut short cannot be typed; what is long is wrapped rather than what is not.
+    def is_short(title: str, *cells: str) -> bool:
+        return max(map(len, [title, *cells])) <= SHORT
+
+    Console().print(_texts(titles, rows, is_short))
+
+
+def _texts(
+    titles: Iterable[str], rows: Sequence[Sequence[str]], is_whole: Callable[..., bool]
+) -> Table:
+    """A table of texts as they are; a column of which `is_whole(title, *cells)` is not wrapped."""
     table = _table()
-    for title, *cells in zip(titles, *rows, strict=True):
-        # A name that is cut short cannot be typed; what is long is wrapped rather than what is not.
-        short = max(map(len, [title, *cells])) <= SHORT
-        table.add_column(title, overflow="fold", no_wrap=short)
+    for column in zip(titles, *rows, strict=True):
+        table.add_column(column[0], overflow="fold", no_wrap=is_whole(*column))
     for row in rows:
         table.add_row(*map(escape, row))
-    Console().print(table)
+    return table
 
 
 def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
@@ -113,57 +131,70 @@ def print_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     """
     console = Console()
     shown = {title: [str(run[title]) for run in runs] for title in RUN_TITLES}
-    apart = [", ".join(run.get("not_judged") or ()) for run in runs]
-    shown["verdict"] = [
-        words + f", {groups} not judged" * bool(groups)
-        for words, groups in zip(shown["verdict"], apart, strict=True)
+    for place, run in enumerate(runs):
+        if groups := run.get("not_judged"):
+            shown["verdict"][place] += f", {', '.join(groups)} not judged"
+    told = [
+        title
+        for title in ("learner", "stream")
+        if all(stem(part) in name for name, part in zip(shown["name"], shown[title], strict=True))
     ]
-
-    def names_tell(title: str) -> bool:
-        parts = zip(shown["name"], shown[title], strict=True)
-        return all(stem(part) in name for name, part in parts)
-
-    def drop(title: str) -> None:
-        del shown[title]
-
-    def to_days(title: str) -> None:
-        shown[title] = [when.split(" ")[0] for when in shown[title]]
-
-    def wrap(title: str) -> None:
-        shown[title] = ["\n".join(textwrap.wrap(words, WRAPPED)) for words in shown[title]]
-
-    told = [title for title in ("learner", "stream") if names_tell(title)]
+    shorter: dict[str, Callable[[str], str]] = {
+        "when": lambda when: when.split(" ")[0],
+        "verdict": lambda words: "\n".join(textwrap.wrap(words, WRAPPED)),
+    }
     rest = ("learner", "stream", "when", "rounds", "verdict")
-    steps = [
-        *((drop, title) for title in told),
-        (to_days, "when"),
-        (wrap, "verdict"),
-        *((drop, title) for title in rest if title not in told),
-    ]
-    dropped = []
-    for step, title in steps:
-        if _width(shown) <= console.width:
-            break
-        step(title)
-        if title not in shown:
+    steps, dropped = [*told, *shorter, *(title for title in rest if title not in told)], []
+    unbounded = console.options.update(max_width=sys.maxsize)
+
+    def table() -> Table:
+        rows = [*zip(*shown.values(), strict=True)]
+        return _texts(shown, rows, lambda title, *_: title != "name")
+
+    while steps and console.measure(table(), options=unbounded).maximum > console.width:
+        title = steps.pop(0)
+        if title in shorter:
+            shown[title] = list(map(shorter.pop(title), shown[title]))
+        else:
+            del shown[title]
             dropped.append(title)
-    table = _table()
-    for title in shown:
-        table.add_column(title, overflow="fold", no_wrap=title != "name")
-    for row in zip(*shown.values(), strict=True):
-        table.add_row(*map(escape, row))
-    console.print(table)
+    console.print(table())
     if dropped:
-        say(f"A wider window, or --json, has more: {', '.join(dropped)}.", style="dim")
+        console.print(
+            f"[dim]A wider window, or --json, has more: {', '.join(dropped)}.[/]", highlight=False
+        )
 
 
-def _width(columns: Mapping[str, Sequence[str]]) -> int:
-    """The letters that a table of these columns needs."""
-    wide = [
-        max(cell_len(line) for cell in (title, *cells) for line in cell.split("\n"))
-        for title, cells in columns.items()
-    ]
-    return sum(wide) + BETWEEN * (len(wide) - 1)
+def print_regret(measured: dict[str, Any]) -> None:
+    """Print regret and sums of violations, a row for each length of windows."""
+    solved, constraints = measured["comparator"] is not None, measured["constraints"]
+    titles = ["window"] + ["FairSAR", "rounds", "SAR"] * solved
+    titles += [escape(f"sum of {name}") for name in constraints]
+    titles += ["rounds of the largest" if len(constraints) > 1 else "rounds"] * bool(constraints)
+    rows = []
+    for entry in measured["windows"]:
+        row = [str(entry["window"])]
+        if solved:
+            fair = entry["fair_regret"]
+            row += [_figure(fair), _rounds(fair), _figure(entry["regret"])]
+        violations = entry["violation"].values()
+        row += map(_figure, violations)
+        if violations:
+            row.append(_rounds(max(violations, key=itemgetter("high"))))
+        rows.append(row)
+    head = escape(f"{measured['learner']} on {measured['stream']}, {measured['form']}")
+    Console().print(f"[bold]{head}[/]", highlight=False)
+    print_rows(titles, rows)
+    _say("regret", words=_figure, **measured)
+
+
+def _figure(figure: dict[str, Any]) -> str:
+    half = (figure["high"] - figure["low"]) / 2
+    return f"{figure['mean']:.3f}" + (f" ±{half:.3f}" if half else "")
+
+
+def _rounds(figure: dict[str, Any]) -> str:
+    return "{}-{}".format(*figure["rounds"])
 
 
 def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:
@@ -183,27 +214,13 @@ def print_comparison(comparison: dict[str, Any], elsewhere: str = "") -> None:
             cells.append("never" if None in rounds else str(max(rounds)))
         table.add_row(escape(entry["learner"]), *cells, f"{entry['seconds_per_round']:.3f}")
     Console().print(table)
-    back = (
-        "Back by: the round of a new domain by which accuracy and DP are within .05 of its end, "
-        "after the slowest change. "
+    _say(
+        "comparison",
+        seeds=len(comparison["seeds"]),
+        changes=changes,
+        words=recommendation(learners),
+        elsewhere=elsewhere,
     )
-    seeds = len(comparison["seeds"])
-    spread = f" and {seeds} seeds ± the standard deviation over seeds" if seeds > 1 else ""
-    say(
-        f"Accuracy: pooled over all rounds{spread}. {back if changes else ''}s: seconds a round of "
-        "one seed, compilation left out.",
-        style="dim",
-    )
-    say(
-        "DP and EO: as a run's own verdict, of its latest rounds, as many as it takes to tell"
-        f"{', in the worst domain' if changes else ''}; 1 is fair; "
-        f"{MARKS['met']} surely meets the 80 % rule ({comparison['rule']}), {MARKS['missed']} "
-        f"surely does not, {MARKS['too few']} has not enough rows to tell. Every domain, with "
-        "intervals, is in comparison.json.",
-        style="dim",
-    )
-    words = recommendation(learners)
-    say(f"Of these, {words[0].lower()}{words[1:]} {elsewhere}" if elsewhere else words)
 
 
 def recommendation(learners: Sequence[dict[str, Any]]) -> str:

@@ -20,7 +20,6 @@ from fairsaoml.evaluate.verdict import Asked, answer_of, first_judged, judge
 from fairsaoml.files import read_json, write_json
 from fairsaoml.learners import registry
 from fairsaoml.report import write_report
-from fairsaoml.runs.events import OnEvent
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, pairs
 from fairsaoml.streams.catalog import setting_names
@@ -58,17 +57,17 @@ def plan(
     if len(set(learners)) < len(learners):
         raise ConfigError(f"expected each learner once, got {','.join(learners)}")
     of_stream = setting_names(stream)
-    entries = [registry.entry(name) for name in learners]
-    known = {*of_stream, *(item.name for entry in entries for item in fields(entry.config))}
+    configs = [registry.entry(name).config for name in learners]
+    known = [*of_stream, *(item.name for config in configs for item in fields(config))]
     rest = {key: value for key, value in settings.items() if key not in of_stream}
     accepted = {
         name: {key: value for key, value in rest.items() if _accepts(name, key, value)}
         for name in learners
     }
-    for key, value in settings.items():
+    for key, value in rest.items():
         if key not in known:
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
-        if key in rest and not any(key in some for some in accepted.values()):
+        if not any(key in some for some in accepted.values()):
             raise ConfigError(f"none of the learners takes {key}={value!r}")
     return [
         RunSpec(
@@ -90,16 +89,7 @@ def _accepts(learner: str, key: str, value: Any) -> bool:
     return key in registry.entry(learner).settings
 
 
-def compare(
-    specs: Sequence[RunSpec],
-    folder: Path,
-    *,
-    force: bool = False,
-    engine: str = "local",
-    workers: int = 1,
-    address: str | None = None,
-    on_event: OnEvent = lambda event: None,
-) -> dict[str, Any]:
+def compare(specs: Sequence[RunSpec], folder: Path, **how: Any) -> dict[str, Any]:
     """Run every spec into a folder of its own, and write `comparison.json` and `report.html`.
 
     Finished runs are kept and stopped ones continued: the same call finishes a comparison.
@@ -107,20 +97,13 @@ def compare(
     Args:
         specs: what to run, as `plan` returns it.
         folder: for all of them.
-        force, engine, workers, address, on_event: as in `run_all`.
+        how: force, engine, workers, address and on_event, as in `run_all`.
 
     Returns:
         The content of `comparison.json`.
     """
     folders = [folder / spec.learner for spec in specs]
-    run_all(
-        [Job(spec, each) for spec, each in zip(specs, folders, strict=True)],
-        engine=engine,
-        workers=workers,
-        address=address,
-        force=force,
-        on_event=on_event,
-    )
+    run_all([Job(spec, each) for spec, each in zip(specs, folders, strict=True)], **how)
     write_json(folder / COMPARISON, comparison_of(specs, folder))
     write_report(folders, folder / REPORT)
     return read_json(folder / COMPARISON)
@@ -190,12 +173,8 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
 def _block(block: Mapping[str, Any]) -> dict[str, Any]:
     """A summary's block, figure by figure: pooled, mean over rounds, spread over seeds."""
     measures = {
-        name: {
-            "pooled": block["pooled"][name],
-            "mean": block["mean"][name],
-            "spread": block["spread"][name],
-            "skipped": block["skipped"].get(name, 0),
-        }
+        name: {key: block[key][name] for key in ("pooled", "mean", "spread")}
+        | {"skipped": block["skipped"].get(name, 0)}
         for name in MEASURES
     }
     return {"rounds": block["rounds"], **measures}
@@ -221,9 +200,7 @@ def _end(lines: Sequence[Line], domain: Mapping[str, Any], asked: Asked) -> dict
     end = _block(domain["last"])
     for name, notion in NOTIONS.items():
         entries = [entry["notions"][notion] for entry in verdict["attributes"].values()]
-        if not entries:
-            end[name] |= {"ratio": None, "low": 0.0, "high": 1.0, "rounds": [], "rule": "undefined"}
-            continue
+        entries = entries or [{"ratio": None, "low": 0.0, "high": 1.0, "rounds": []}]
         rule = worst(map(_by_rule, entries))
         lowest = min(
             (one for one in entries if _by_rule(one) == rule), key=lambda one: one["ratio"] or 0.0
@@ -250,11 +227,8 @@ def recovery(lines: Sequence[Line], domain: Mapping[str, Any]) -> int | None:
     """
     first, last = domain["rounds"]
     goal = domain["last"]["pooled"]
-    by_round: dict[int, list[Line]] = {number: [] for number in range(first, last + 1)}
-    for line in lines:
-        by_round.get(line["round"], []).append(line)
     for number in range(first, last):
-        both = figures(pooled([*by_round[number], *by_round[number + 1]]))
+        both = figures(pooled(line for line in lines if line["round"] in (number, number + 1)))
         if all((both[name] or 0) >= (goal[name] or 0) - RECOVERED for name in BACK):
             return number + 1 - first + 1
     return None

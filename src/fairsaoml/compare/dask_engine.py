@@ -7,6 +7,7 @@ continues the run. Give workers one thread each (`dask worker --nthreads 1`).
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -21,6 +22,7 @@ from fairsaoml.streams.datasets.home import HOME_VARIABLE, data_home
 
 CONNECT_SECONDS = 30
 STOP_SECONDS = 120  # for a worker to finish its round, or to stop compiling one
+ENDED = "ended"  # the event of a job whose result is there
 STOPPED = "stopped"  # the last event of a job that was told to stop
 
 
@@ -51,7 +53,7 @@ def run_on_cluster(
 
 def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnEvent) -> None:
     topic = f"fairsaoml-{uuid4().hex}"
-    messages: SimpleQueue[Event | int] = SimpleQueue()  # events, and the numbers of ended jobs
+    messages: SimpleQueue[Event] = SimpleQueue()
     # `log_event` carries plain data only, so an event travels as a list.
     client.subscribe_topic(topic, lambda stamped: messages.put(Event(*stamped[1])))
     futures = {
@@ -68,16 +70,16 @@ def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnE
         for number in waiting
     }
     for number, future in futures.items():
-        future.add_done_callback(lambda _, number=number: messages.put(number))
+        future.add_done_callback(lambda _, number=number: messages.put(Event(ENDED, number)))
     started: set[int] = set()
     ended: set[int] = set()
     try:
         while len(ended) < len(futures):
             message = messages.get()
-            if isinstance(message, int):
-                _check(futures[message], jobs[message])
-                ended.add(message)
-                on_event(Event("finished", message))
+            if message.kind == ENDED:
+                _check(futures[message.job], jobs[message.job])
+                ended.add(message.job)
+                on_event(Event("finished", message.job))
             elif message.job not in ended:
                 if message.kind == "started" and message.job in started:
                     on_event(message._replace(kind="lost"))
@@ -85,7 +87,12 @@ def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnE
                 on_event(message)
     except BaseException:
         client.cancel(list(futures.values()))
-        _await_stops(messages, started - ended)
+        running = started - ended
+        with suppress(Empty):
+            while running:  # so that no worker writes any more when the same command is given
+                message = messages.get(timeout=STOP_SECONDS)
+                if message.kind == STOPPED:
+                    running.discard(message.job)
         raise
     finally:
         client.unsubscribe_topic(topic)
@@ -98,24 +105,12 @@ def _check(future: Any, job: Job) -> None:
     if future.status == "cancelled":
         raise RunError(f"the cluster cancelled the run in {job.folder}; the same call continues it")
     error = future.exception()
-    if error is None:
-        return
     if isinstance(error, KilledWorker):
         raise too_many_losses(job) from None
     if isinstance(error, FairSAOMLError):
         raise error
-    raise RunError(f"the run in {job.folder} failed: {error!r}") from error
-
-
-def _await_stops(messages: "SimpleQueue[Event | int]", running: set[int]) -> None:
-    """Wait until no worker writes any more, so that the same command can be given at once."""
-    try:
-        while running:
-            message = messages.get(timeout=STOP_SECONDS)
-            if isinstance(message, Event) and message.kind == STOPPED:
-                running.discard(message.job)
-    except Empty:
-        pass
+    if error is not None:
+        raise RunError(f"the run in {job.folder} failed: {error!r}") from error
 
 
 def _run_on_worker(job: Job, number: int, topic: str, home: str) -> None:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import ConfigError, FairSAOMLError, RunError, closest
 from fairsaoml.runs.events import Event, OnEvent, as_events
-from fairsaoml.runs.folder import is_finished, prepared
+from fairsaoml.runs.folder import SPEC, is_finished, prepared
 from fairsaoml.runs.runner import Interrupted, resume, run
 from fairsaoml.runs.saved import load_spec
 from fairsaoml.runs.spec import RunSpec, Setup
@@ -80,8 +80,10 @@ def run_all(
                 pass  # emptied
     waiting = []
     for number, job in enumerate(jobs):
-        if is_finished(job.folder):
-            _require_same(job)
+        finished = is_finished(job.folder)
+        if finished or (job.folder / SPEC).exists():
+            require_same(load_spec(job.folder), job.spec, job.folder)
+        if finished:
             on_event(Event("kept", number))
         else:
             waiting.append(number)
@@ -104,8 +106,7 @@ def run_job(job: Job, number: int, on_event: OnEvent) -> None:
     process = os.getpid()
     on_event(Event("started", number, process))
     on_round = as_events(on_event, number, process)
-    if (job.folder / "spec.json").exists():
-        _require_same(job)
+    if (job.folder / SPEC).exists():
         resume(job.folder, on_round=on_round)
     else:
         run(job.spec, job.folder, on_round=on_round)
@@ -120,10 +121,11 @@ def too_many_losses(job: Job) -> RunError:
     )
 
 
-def _require_same(job: Job) -> None:
-    if load_spec(job.folder) != job.spec:
+def require_same(saved: Any, spec: Any, folder: Path) -> None:
+    """Raise RunError if a folder holds the run of another spec."""
+    if saved != spec:
         raise RunError(
-            f"{job.folder} holds another run; replace it with --force, or give another --out"
+            f"{folder} holds another run; replace it with --force, or give another --out"
         )
 
 

@@ -23,10 +23,11 @@ NUMERIC_PREFERENCE = 3.0  # how much more often a ReLU takes a numeric column
 FIT_ROWS = 512  # of the first task
 CLIP = 8.0  # of columns
 FEATURE_CLIP = 5.0  # of features, in standard deviations
+STEEP = 2.0**30  # of a step; a power of two, so that products are exact
+SAME = 5e-7  # so much above a step's value a column is not yet beyond it
 SMALLEST_SCALE = 0.05
 
 Rows = Float[Array, "row feature"]
-Columns = Float[Array, "feature row"]  # rows last: a column is read as it lies in memory
 
 
 class Knots(NamedTuple):
@@ -90,43 +91,51 @@ def add_rich(fitted: RichMap, features: Float[Array, "width row"]) -> None:
 
     They are centred and scaled as the first rows were, and 0 where the map is not set.
     """
-    first = len(features) - sum(blocks(fitted))
-    rich = features[first:]
-    if not fitted.fitted:
+    rich = features[len(features) - sum(blocks(fitted)) :]
+    if fitted.fitted:
+        _ramps_of(fitted).write(features, out=rich)
+    else:
         rich[:] = 0.0
-        return
-    _raw(fitted, features[:first], out=rich)
-    rich -= (fitted.mean / fitted.scale)[:, None]
-    np.clip(rich, -FEATURE_CLIP, FEATURE_CLIP, out=rich)
 
 
-def _raw(
-    fitted: RichMap, linear: Float[Array, "column row"], out: Float[Array, "rich row"]
-) -> None:
-    """Every feature is a threshold of a column, or of a direction of a few; scaled."""
-    hinges, steps, _ = blocks(fitted)
-    knots = hinges + steps
-    stepped = linear[1:][fitted.steps.column] > fitted.steps.value[:, None]
-    np.multiply(stepped, 1 / fitted.scale[hinges:knots, None], out=out[hinges:knots])
-    bent = _bent(fitted)
-    bent = bent @ linear[: bent.shape[1]]
-    # NumPy clips much faster than it takes the larger of an array and a number.
-    np.clip(bent[:hinges], 0.0, np.inf, out=out[:hinges])
-    np.clip(bent[hinges:], 0.0, np.inf, out=out[knots:])
+class Ramps(NamedTuple):
+    """Features as a line each, of the constant and a few columns, between two bounds.
+
+    A hinge less its mean, max(z, 0) - m, is z - m, but at least -m. A step is a steep ramp.
+    """
+
+    line: csr_array
+    least: Float[Array, "rich 1"]
+    most: Float[Array, "rich 1"]
+
+    def write(self, features: Float[Array, "column row"], out: Float[Array, "rich row"]) -> None:
+        """The features of rows."""
+        np.clip(self.line @ features[: self.line.shape[1]], self.least, self.most, out=out)
 
 
 @latest
-def _bent(fitted: RichMap) -> csr_array:
-    """What hinges and ReLUs take of the constant and of columns, below their bend: a few each."""
-    knots, relus = fitted.hinges, fitted.relus
+def _ramps_of(fitted: RichMap) -> Ramps:
+    return _ramps(fitted, FEATURE_CLIP)
+
+
+def _ramps(fitted: RichMap, clip: float) -> Ramps:
     hinges, steps, _ = blocks(fitted)
-    bent = np.zeros(
-        (hinges + len(relus.offset), 2 + max(knots.column.max(), relus.column.max())), np.float32
-    )
-    bent[:hinges, 0], bent[hinges:, 0] = -knots.value, -relus.offset
-    bent[np.arange(hinges), 1 + knots.column] = 1
-    np.put_along_axis(bent[hinges:, 1:], relus.column, relus.size, axis=1)
-    return csr_array(bent / np.delete(fitted.scale, np.s_[hinges : hinges + steps])[:, None])
+    knots, is_step = hinges + steps, np.s_[hinges : hinges + steps]
+    columns = np.concatenate([fitted.hinges.column, fitted.steps.column])
+    relus = fitted.relus
+    line = np.zeros((len(fitted.scale), 2 + max(columns.max(), relus.column.max())), np.float32)
+    line[:knots, 0] = -np.concatenate([fitted.hinges.value, fitted.steps.value + SAME])
+    line[knots:, 0] = -relus.offset
+    line[np.arange(knots), 1 + columns] = 1
+    np.put_along_axis(line[knots:, 1:], relus.column, relus.size, axis=1)
+    steep = STEEP * line[is_step]
+    middle = fitted.mean / fitted.scale
+    line /= fitted.scale[:, None]
+    line[:, 0] -= middle
+    line[is_step] = steep
+    least, most = -middle, np.full_like(middle, clip)
+    most[is_step] = 1 / fitted.scale[is_step] - middle[is_step]
+    return Ramps(csr_array(line), *np.clip([least, most], -clip, clip)[:, :, None])
 
 
 def owners(fitted: RichMap, features: int) -> Float[Array, "rich feature"]:
@@ -161,7 +170,7 @@ def fit(empty: RichMap, x: Rows, weight: Float[Array, "row"]) -> RichMap:
     )
     linear = np.vstack([np.ones(len(x), np.float32), x.T])
     raw = np.empty((width(), len(x)), np.float32)
-    _raw(bare, linear, out=raw)
+    _ramps(bare, np.inf).write(linear, out=raw)
     return bare._replace(mean=raw.mean(axis=1), scale=raw.std(axis=1) + SMALLEST_SCALE)
 
 

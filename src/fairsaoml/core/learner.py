@@ -17,7 +17,6 @@ from fairsaoml.core import prior
 from fairsaoml.core.arrays import Array, choose, library
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError
-from fairsaoml.core.fairness import sides
 from fairsaoml.core.prior import Deployed, Prior
 from fairsaoml.core.types import Batch, Explanation, Key, Learner, Problem, RoundInfo, Shown
 
@@ -228,16 +227,15 @@ def flags(
     xp = library(batch.weight)
     rows = batch.weight.sum()
     ones = (batch.weight * batch.y).sum()
-    one_group = [
-        (one.sum() > 0) != (other.sum() > 0)
-        for index, (_, levels) in enumerate(problem.schema.attributes)
-        for level in range(len(levels))
-        for one, other in [sides(batch, index, level, len(levels), None)]
-    ]
+    one_group = xp.zeros((), bool)
+    for codes, (_, levels) in zip(batch.group.T, problem.schema.attributes, strict=True):
+        members = (xp.where(codes == code, batch.weight, 0.0) for code in range(len(levels)))
+        here = xp.stack([weight.sum() > 0 for weight in members])
+        one_group |= here.any() & ~here.all()
     return {
         "empty": rows == 0,
         "one_class": (rows > 0) & ((ones == 0) | (ones == rows)),
-        "one_group": xp.any(xp.stack(one_group)) if one_group else xp.zeros((), bool),
+        "one_group": one_group,
         "dual_pinned": pinned >= PINNED_ROUNDS,
         "not_finite": ~finite,
     }

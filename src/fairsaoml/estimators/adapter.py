@@ -1,17 +1,27 @@
-"""What the estimators of all libraries share: a learner, the coding of its rows, saving."""
+"""What the estimators of all libraries share: a learner, the coding of its rows, saving.
 
+scikit-learn and River read an estimator's parameters off the signature of its constructor: to
+clone it, to print it, to search over it. So every setting of a learner's config is a keyword
+parameter of its estimator, with the config's type and default, and its meaning is in the docstring.
+The classes are made from the registry: one for each learner.
+"""
+
+import sys
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import Field, dataclass, fields
+from inspect import Parameter, Signature
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
-from fairsaoml.core.errors import ConfigError, RunError, warn
-from fairsaoml.core.settings import Settings, integer, setting
+from fairsaoml.core.config import LearnerConfig
+from fairsaoml.core.errors import ConfigError, RunError, closest, warn
+from fairsaoml.core.settings import Rule, Settings, integer, setting
 from fairsaoml.core.types import Schema
-from fairsaoml.estimators.classes import ANYTHING, RENAMED, Parameters, plain
-from fairsaoml.estimators.coding import Groups, Scaling
+from fairsaoml.estimators.coding import Groups, Scaling, plain
+from fairsaoml.learners import registry
 from fairsaoml.runs.folder import SPEC
 from fairsaoml.serve.export import write_run
 from fairsaoml.serve.online import OnlineLearner
@@ -19,6 +29,11 @@ from fairsaoml.serve.saving import Saveable, Saved, part, saved_learner
 from fairsaoml.streams.table.columns import canonical, typed
 from fairsaoml.streams.table.encoder import Encoder, Numeric
 from fairsaoml.streams.table.roles import Label, type_of
+
+DEFAULT_CLASS = "AdaptiveFairClassifier"  # of the registry's default learner, whichever that is
+# A setting by another name, where an estimator has a method of its own: setting -> parameter.
+RENAMED = {"score": "gap_score"}
+ANYTHING = Rule(lambda value: True, "anything")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +55,59 @@ class SharedSettings(Settings):
     )
 
 
-class Adapter(Parameters, Saveable):
-    """An estimator around an `OnlineLearner`, which is made when the first task comes."""
+class Adapter(Saveable):
+    """An estimator around an `OnlineLearner`, which is made when the first task comes.
 
+    A subclass names its learner, `class MyClassifier(OnlineClassifier, learner="my-learner")`, and
+    gets its constructor, and its docstring unless it has one, from the registry.
+    """
+
+    _learner: ClassVar[str]
+    _adapter_settings: ClassVar[type[Settings]]  # never made; its fields are parameters
+    _parameter_fields: ClassVar[dict[str, Field]]  # the learner's settings too, by parameter
     _how_to_give_groups: ClassVar[str]  # in this library
     _online: OnlineLearner | None = None
     _groups: Groups = Groups()
     _scaling: Scaling = Scaling.none(0)
     _task_rows: int = 1000  # of the largest task learned last
+
+    def __init_subclass__(cls, *, learner: str | None = None, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if learner is None:
+            return
+        entry, cls._learner = registry.entry(learner), learner
+        hints = {**get_type_hints(entry.config), **get_type_hints(cls._adapter_settings)}
+        cls._parameter_fields = {
+            RENAMED.get(field.name, field.name): field
+            for field in (*fields(cls._adapter_settings), *fields(entry.config))
+        }
+        cls.__init__ = _constructor(cls.__qualname__, cls._parameter_fields, hints)  # type: ignore[method-assign]
+        lines = [(cls.__dict__.get("__doc__") or _description(learner)).rstrip()]
+        lines += ["", "    Parameters", "    ----------"]
+        for key, field in cls._parameter_fields.items():
+            lines += [f"    {key} : default {field.default!r}"]
+            lines += [f"        {field.metadata['meaning']}"]
+        cls.__doc__ = "\n".join([*lines, "    "])
+
+    def _reset(self) -> None:
+        """Set what an estimator needs before its first row."""
+
+    def _config(self) -> LearnerConfig:
+        """Return the learner's settings, checked."""
+        config = registry.entry(self._learner).config
+        names = {field.name: RENAMED.get(field.name, field.name) for field in fields(config)}
+        return config.from_dict({name: plain(getattr(self, key)) for name, key in names.items()})
+
+    def _checked(self, name: str) -> Any:
+        """Return a parameter of the adapter, or raise ConfigError where its rule does not hold."""
+        value, rule = plain(getattr(self, name)), self._parameter_fields[name].metadata["rule"]
+        if not rule.holds(value):
+            raise ConfigError(f"{name} must be {rule.expected}; got {value!r}")
+        return value
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return all constructor parameters as they were given."""
+        return {name: plain(getattr(self, name)) for name in self._parameter_fields}
 
     def _start(
         self, features: Sequence[str], table: Any, settings: dict[str, Any], seed: int
@@ -59,11 +119,10 @@ class Adapter(Parameters, Saveable):
                 f"{type(self).__name__} learns without fairness: {self._how_to_give_groups}, "
                 "or say constraints='none'",
             )
-        schema = Schema(
-            features=tuple(features),
-            attributes=tuple(column.attribute for column in groups.columns),
+        attributes = tuple(column.attribute for column in groups.columns)
+        online = OnlineLearner(
+            Schema(tuple(features), attributes), self._learner, settings, seed=seed
         )
-        online = OnlineLearner(schema, self._learner, settings, seed=seed)
         self._online, self._groups = online, groups
         return online
 
@@ -73,11 +132,11 @@ class Adapter(Parameters, Saveable):
             return
         given, learns = self._config().to_dict(), self._online.config.to_dict()
         # A horizon that is not given is known to `fit`.
-        same = {
-            name: learns[name] if name == "horizon" and v is None else v
-            for name, v in given.items()
-        }
-        changed = [RENAMED.get(name, name) for name in same if same[name] != learns[name]]
+        changed = [
+            RENAMED.get(name, name)
+            for name, value in given.items()
+            if value != learns[name] and (name, value) != ("horizon", None)
+        ]
         if changed:
             raise ConfigError(
                 f"settings cannot change after the first round, got another {', '.join(changed)}; "
@@ -122,8 +181,8 @@ class Adapter(Parameters, Saveable):
         for name, needed in (("standardize", True), ("spare_features", 0)):
             if getattr(self, name, needed) != needed:
                 raise ConfigError(f"{name} must be {needed} to save a run; got another")
-        task_rows = self._task_rows if task_rows is None else task_rows
-        if not (rule := integer(1, 2**31)).holds(plain(task_rows)):
+        task_rows = self._task_rows if task_rows is None else plain(task_rows)
+        if not (rule := integer(1, 2**31)).holds(task_rows):
             raise ConfigError(f"task_rows must be {rule.expected}; got {task_rows!r}")
         taken = {*features, *(column.column for column in self._groups.columns)}
         if not isinstance(label, str) or not label or label in taken:
@@ -142,19 +201,17 @@ class Adapter(Parameters, Saveable):
                 f"expected labels that a table tells apart, got {classes[0]!r} and {classes[1]!r}; "
                 "rename them before the model learns"
             )
-        center, scale, _ = self._scaling
-        columns = tuple(
-            Numeric(name=name, center=float(middle), scale=float(spread))
-            for name, middle, spread in zip(features, center, scale, strict=True)
-        )
         encoder = Encoder(
-            columns=columns,
+            columns=tuple(
+                Numeric(name=name, center=float(center), scale=float(scale))
+                for name, center, scale in zip(features, *self._scaling[:2], strict=True)
+            ),
             label=Label(column=label, positive=positive, negative=negative).typed(
                 type_of(labels.type)
             ),
             sensitive=self._groups.columns,
         )
-        write_run(Path(path), online, encoder, task_rows=plain(task_rows), force=force)
+        write_run(Path(path), online, encoder, task_rows=task_rows, force=force)
 
     @abstractmethod
     def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
@@ -162,16 +219,14 @@ class Adapter(Parameters, Saveable):
 
     def _saved(self) -> Saved:
         online = Saved(0, (), {}) if self._online is None else self._online._saved()
-        arrays, facts = self._library_saved()
         return Saved(
             round=online.round,
-            arrays={"online": online.arrays, "scaling": self._scaling, **arrays},
+            arrays={"online": online.arrays, "scaling": self._scaling},
             manifest={
                 "learner": self._learner,
                 "parameters": self._parameters(),
                 "groups": self._groups.to_json(),
                 "task_rows": self._task_rows,
-                **facts,
                 "online": online.manifest or None,
             },
         )
@@ -186,8 +241,11 @@ class Adapter(Parameters, Saveable):
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        manifest = saved.manifest
-        self = cls._from_parameters(manifest["parameters"])
+        manifest, given = saved.manifest, {}
+        for name, value in manifest["parameters"].items():
+            is_tuple = isinstance(cls._parameter_fields[name].default, tuple)  # a list in a file
+            given[name] = tuple(value) if is_tuple else value
+        self = cls(**given)
         if manifest["online"] is not None:
             self._online = OnlineLearner._restored(
                 Saved(saved.round, part(saved.arrays, "online"), manifest["online"])
@@ -196,13 +254,76 @@ class Adapter(Parameters, Saveable):
         self._task_rows = manifest.get("task_rows", cls._task_rows)
         scaling = part(saved.arrays, "scaling")
         self._scaling = Scaling(*(scaling[f".{name}"] for name in Scaling._fields))
-        self._restore_library(saved)
         return self
 
-    @abstractmethod
-    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what else this library needs saved: arrays by name, plain JSON by name."""
 
-    @abstractmethod
-    def _restore_library(self, saved: Saved) -> None:
-        """Set what `_library_saved` returned."""
+Adapted = TypeVar("Adapted", bound=Adapter)
+
+
+def class_names() -> list[str]:
+    """Return the names of the classes of this package's learners, and of the default learner's."""
+    return [*map(_class_name, registry.BUILTIN), DEFAULT_CLASS]
+
+
+def class_of(adapter: type[Adapted], module: str, name: str) -> type[Adapted]:
+    """Return the class of that name for a registered learner, made once and put into its module.
+
+    Without an `Entry.estimator`, the learner `my-learner` has the class `MyLearnerClassifier`.
+    Raises AttributeError where no learner has a class of that name.
+
+    Parameters
+    ----------
+    adapter
+        The base class, which does everything but name a learner.
+    module
+        The name of the module that holds the classes.
+    name
+        The name of the class.
+    """
+    default = name == DEFAULT_CLASS
+    learners = [] if name.startswith("_") else registry.LEARNERS.names()
+    for learner in [registry.DEFAULT] if default else learners:
+        with suppress(ConfigError):  # a package that cannot be imported has no class
+            if default or _class_name(learner) == name:
+                words = "The default learner. " * default + _description(learner)
+                metaclass: Any = type(adapter)
+                content = {"__module__": module, "__doc__": words}
+                cls = metaclass(name, (adapter,), content, learner=learner)
+                setattr(sys.modules[module], name, cls)
+                return cls
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+def _class_name(learner: str) -> str:
+    words = learner.title().replace("-", "")
+    return registry.entry(learner).estimator or f"{words}Classifier"
+
+
+def _description(learner: str) -> str:
+    entry = registry.entry(learner)
+    summary = entry.summary[:1].upper() + entry.summary[1:]
+    return f"{summary}.\n\n    The learner {learner!r}: {entry.reference}."
+
+
+def _constructor(
+    name: str, parameters: Mapping[str, Field], hints: Mapping[str, Any]
+) -> Callable[..., None]:
+    def __init__(self: Any, **given: Any) -> None:
+        for unknown in given.keys() - parameters.keys():
+            raise TypeError(
+                f"{name}.__init__() got an unexpected keyword argument {unknown!r}; "
+                f"{closest(unknown, parameters)}"
+            )
+        # Kept as they are and checked when rows come, as scikit-learn and River require.
+        for key, field in parameters.items():
+            setattr(self, key, given.get(key, field.default))
+        self._reset()
+
+    keywords = [
+        Parameter(key, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        for key, field in parameters.items()
+    ]
+    this = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = Signature([this, *keywords])  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{name}.__init__"
+    return __init__

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
 from fairsaoml.core.errors import DataError, warn
 from fairsaoml.streams.stream import LARGEST_VALUE
-from fairsaoml.streams.table.columns import UNTYPED, canonical, factor, is_flat, texts, typed
+from fairsaoml.streams.table.columns import factor, require_flat, typed
 from fairsaoml.streams.table.encoder import CLIP
-from fairsaoml.streams.table.groups import Sensitive, fit_levels
+from fairsaoml.streams.table.groups import Sensitive, fit_levels, known_by_column
 from fairsaoml.streams.table.sensitive import UNNAMED, sensitive_columns
 
 
@@ -74,8 +73,28 @@ class Groups(NamedTuple):
         """
         if table is None:
             return cls()
-        known = _known_by_column(known, table.column_names)
-        return cls(tuple(_fit(name, table[name], known.get(name, ())) for name in known))
+        names = table.column_names
+        if known is not None and not isinstance(known, Mapping):
+            if len(names) > 1:
+                raise DataError(
+                    f"expected known_groups by column, got one list for {', '.join(names)}; "
+                    "give {column: [groups]}"
+                )
+            known = {names[0]: known}
+        by_column = known_by_column(known or {}, names)
+        sensitive = []
+        for name in names:
+            more = by_column.get(name, [])
+            levels = [*dict.fromkeys(factor(table[name]).values.to_pylist() + more)]
+            if len(levels) < 2:
+                raise DataError(
+                    f"expected two or more groups in the sensitive feature {name!r}, got one "
+                    f"({', '.join(map(repr, levels)) or 'missing'}); give more rows at once, or "
+                    "name the groups that are to come in known_groups"
+                )
+            column = pa.array(levels, pa.string()) if more else table[name]
+            sensitive.append(fit_levels(name, column))
+        return cls(tuple(sensitive))
 
     def codes(self, table: Any, rows: int) -> np.ndarray:
         """Return (row, attribute) integer codes, with a warning where groups are unknown.
@@ -147,60 +166,17 @@ def sensitive_table(sensitive_features: Any) -> Any:
     if sensitive_features is None:
         return None
     columns = sensitive_columns(sensitive_features)
-    arrays = {name: _column(values) for name, values in columns.items()}
-    for name, column in arrays.items():
-        if not is_flat(column.type):
-            raise DataError(
-                f"expected one group per row in the sensitive feature {name!r}, got {column.type}; "
-                "give a list, a dataframe or a dictionary of columns"
-            )
-    if len({len(column) for column in arrays.values()}) > 1:
-        lengths = ", ".join(f"{len(column)} in {name!r}" for name, column in arrays.items())
-        raise DataError(
-            f"expected as many rows in every sensitive feature, got {lengths}; give one group per "
-            "row and column"
-        )
-    return pa.table(arrays)
-
-
-def _column(values: Any) -> Any:
-    if not isinstance(values, nw.Series):
-        return typed(values)
     try:
-        return values.to_arrow()
-    except UNTYPED:
-        return texts(values)
-
-
-def _known_by_column(known: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return each column's known levels; a plain list belongs to the only column."""
-    if known is None:
-        known = {}
-    elif not isinstance(known, Mapping):
-        if len(names) > 1:
-            raise DataError(
-                f"expected known_groups by column, got one list for {', '.join(names)}; "
-                "give {column: [groups]}"
-            )
-        known = {names[0]: known}
-    unknown = [name for name in known if name not in names]
-    if unknown:
+        table = pa.table({name: typed(values) for name, values in columns.items()})
+    except pa.ArrowInvalid as error:
         raise DataError(
-            f"expected known_groups of {', '.join(names)}, got {unknown[0]!r}; "
-            "name the columns of sensitive_features"
-        )
-    return {name: known.get(name, ()) for name in names}
+            f"expected as many rows in every sensitive feature, got: {error}; give one group per "
+            "row and column"
+        ) from None
+    require_flat(table, columns)
+    return table
 
 
-def _fit(name: str, column: Any, known: Sequence[Any]) -> Sensitive:
-    distinct = factor(column)
-    texts = distinct.values.to_pylist() + canonical(_column(known)).to_pylist() * bool(len(known))
-    if len({*texts}) < 2:
-        raise DataError(
-            f"expected two or more groups in the sensitive feature {name!r}, got one "
-            f"({', '.join(map(repr, texts)) or 'missing'}); give more rows at once, or name the "
-            "groups that are to come in known_groups"
-        )
-    if not len(known):
-        return fit_levels(name, column)
-    return fit_levels(name, pa.array([*dict.fromkeys(texts)], pa.string()))
+def plain(value: Any) -> Any:
+    """Return a NumPy number, as a search over settings gives it, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value

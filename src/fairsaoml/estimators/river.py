@@ -12,14 +12,13 @@ which `make stubs` writes.
 (True, False)
 """
 
-from fairsaoml.estimators.classes import make_classes, plugin_class
+from fairsaoml.estimators.adapter import class_names, class_of
 from fairsaoml.estimators.river_adapter import RiverClassifier
 
-_classes = make_classes(RiverClassifier, __name__)
-globals().update(_classes)
-
-__all__ = ["RiverClassifier", *_classes]
+__all__ = ["RiverClassifier", *class_names()]
+for _name in class_names():
+    class_of(RiverClassifier, __name__, _name)
 
 
 def __getattr__(name: str) -> type[RiverClassifier]:
-    return plugin_class(RiverClassifier, __name__, name)
+    return class_of(RiverClassifier, __name__, name)

@@ -3,74 +3,63 @@
 from fairsaoml.estimators import _attributes as settings
 from fairsaoml.estimators.river_adapter import RiverClassifier as RiverClassifier
 
-@settings.parameters
-class _DecoupledFairSAOML(settings.RiverSettings, settings.DecoupledConfig): ...
+class _Decoupled(settings.RiverSettings, settings.DecoupledConfig): ...
 
-class DecoupledFairSAOMLClassifier(_DecoupledFairSAOML, RiverClassifier):
+class DecoupledFairSAOMLClassifier(_Decoupled, RiverClassifier, init=False):
     """Heads that learn label and group, and a few multipliers that make the decision fair.
 
     The learner 'fairsaoml-decoupled': this project; docs/explanation.md."""
 
-@settings.parameters
 class _FairSAOML(settings.RiverSettings, settings.FairSAOMLConfig): ...
 
-class FairSAOMLClassifier(_FairSAOML, RiverClassifier):
+class FairSAOMLClassifier(_FairSAOML, RiverClassifier, init=False):
     """The paper's learner: experts adapt from a primal-dual meta pair when they wake.
 
     The learner 'fairsaoml': Zhao, Mi, Wu, Jiang, Khan, Chen: KDD 2022."""
 
-@settings.parameters
 class _MaskFTML(settings.RiverSettings, settings.MaskFTMLConfig): ...
 
-class MaskFTMLClassifier(_MaskFTML, RiverClassifier):
+class MaskFTMLClassifier(_MaskFTML, RiverClassifier, init=False):
     """Follows the meta leader of the tasks seen; no fairness.
 
     The learner 'mask-ftml': Finn, Rajeswaran, Kakade, Levine: ICML 2019."""
 
-@settings.parameters
 class _FairFML(settings.RiverSettings, settings.FairFMLConfig): ...
 
-class FairFMLClassifier(_FairFML, RiverClassifier):
+class FairFMLClassifier(_FairFML, RiverClassifier, init=False):
     """Follows the fair meta leader: a primal-dual pair at both levels.
 
     The learner 'fair-fml': Zhao, Chen, Thuraisingham: KDD 2021."""
 
-@settings.parameters
 class _FairAOGD(settings.RiverSettings, settings.FairAOGDConfig): ...
 
-class FairAOGDClassifier(_FairAOGD, RiverClassifier):
+class FairAOGDClassifier(_FairAOGD, RiverClassifier, init=False):
     """One primal-dual pair on the present task, steps falling with time.
 
     The learner 'fair-aogd': Jenatton, Huang, Archambeau: ICML 2016."""
 
-@settings.parameters
 class _FairGLC(settings.RiverSettings, settings.FairGLCConfig): ...
 
-class FairGLCClassifier(_FairGLC, RiverClassifier):
+class FairGLCClassifier(_FairGLC, RiverClassifier, init=False):
     """One pair on the present task, the price of a violation in closed form.
 
     The learner 'fair-glc': Yuan, Lamperski: NeurIPS 2018."""
 
-@settings.parameters
 class _AOD(settings.RiverSettings, settings.AODConfig): ...
 
-class AODClassifier(_AOD, RiverClassifier):
+class AODClassifier(_AOD, RiverClassifier, init=False):
     """Experts on a dense geometric cover, averaged by AdaNormalHedge; no fairness.
 
     The learner 'aod': Zhang, Lu, Yang: AISTATS 2020."""
 
-@settings.parameters
 class _CBCE(settings.RiverSettings, settings.CBCEConfig): ...
 
-class CBCEClassifier(_CBCE, RiverClassifier):
+class CBCEClassifier(_CBCE, RiverClassifier, init=False):
     """Experts on a geometric cover, averaged by coin betting; no fairness.
 
     The learner 'cbce': Jun, Orabona, Wright, Willett: AISTATS 2017."""
 
-@settings.parameters
-class _AdaptiveFair(settings.RiverSettings, settings.DecoupledConfig): ...
-
-class AdaptiveFairClassifier(_AdaptiveFair, RiverClassifier):
+class AdaptiveFairClassifier(_Decoupled, RiverClassifier, init=False):
     """The default learner. Heads that learn label and group, and a few multipliers that make the
     decision fair.
 

@@ -18,7 +18,7 @@ brings it.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import randbits
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -27,8 +27,7 @@ from fairsaoml.core.errors import ConfigError, warn
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
 from fairsaoml.estimators import river_rows
-from fairsaoml.estimators.adapter import Adapter, SharedSettings
-from fairsaoml.estimators.classes import ANYTHING
+from fairsaoml.estimators.adapter import ANYTHING, Adapter, SharedSettings
 from fairsaoml.estimators.coding import Scaling, sensitive_table
 from fairsaoml.estimators.river_rows import Rows, value_or_none
 from fairsaoml.serve.online import OnlineLearner, one_at_a_time
@@ -88,7 +87,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
     _adapter_settings = RiverSettings
 
     def _reset(self) -> None:
-        self._waiting: list[Rows] = []
+        self._waiting = Rows()
         self._labels: list[Label] = []  # seen so far, two at most
         self._slots: dict[Hashable, int] = {}  # feature -> column
 
@@ -116,8 +115,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             task's.
 
         """
-        rows = self._row(x, sensitive_features)
-        self._take(rows._replace(y=[value_or_none(y)]))
+        self._take(self._row(x, sensitive_features, label=value_or_none(y)))
 
     @one_at_a_time
     def learn_many(self, X: Any, y: Any, *, sensitive_features: Any = None) -> None:
@@ -138,38 +136,31 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             As `learn_one`, and where the lengths differ.
 
         """
-        rows = self._rows(X, sensitive_features)
-        labels = [value_or_none(label) for label in river_rows.values_of(y)]
-        if not len(rows.x) == len(labels) == len(rows.groups):
-            raise ValueError(
-                "Found input variables with inconsistent numbers of samples: "
-                f"{[len(rows.x), len(labels), len(rows.groups)]}"
-            )
-        self._take(rows._replace(y=labels))
+        self._take(self._rows(X, sensitive_features, labels=river_rows.values_of(y)))
 
     def _take(self, rows: Rows) -> None:
         """Keep rows until a task is full, and learn from it then."""
-        for label in dict.fromkeys(rows.y):
+        for label in dict.fromkeys(rows.labels):
             self._add_label(label)
         taken = 0
-        while taken < len(rows.y):
-            waiting = sum(len(some.y) for some in self._waiting)
-            until = taken + self._checked("task_size") - waiting
-            river_rows.add(self._waiting, rows.part(taken, until))
+        while taken < len(rows.labels):
+            until = taken + self._checked("task_size") - len(self._waiting.labels)
+            self._waiting.take(rows, slice(taken, until))
             taken = until
-            if taken <= len(rows.y):
+            if taken <= len(rows.labels):
                 self._learn()
 
     def _learn(self) -> None:
         """Learn from the rows collected: one round."""
         self._require_same_settings()
-        table, classes = self._table(self._waiting), self._known_classes()
+        rows, classes = self._waiting, self._known_classes()
+        table = self._table(rows)
         online = self._online or self._begin(classes, table)
         self._add_features()
-        y = np.array([label == classes[1] for rows in self._waiting for label in rows.y])
-        x = self._scaling.apply(self._matrix(self._waiting))
+        y = np.array([label == classes[1] for label in rows.labels])
+        x = self._scaling.apply(self._matrix(rows))
         online.learn(Task(x=x, y=y, group=self._groups.codes(table, len(y))))
-        self._task_rows, self._waiting = len(y), []
+        self._task_rows, self._waiting = len(y), Rows()
 
     def _begin(self, classes: tuple, table: Any) -> OnlineLearner:
         """Fix what the first task decides: features, groups, the learner."""
@@ -178,10 +169,9 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 f"Classifier can't train on one class only: {classes[0]!r}; "
                 "name both in `classes`, the positive one last."
             )
-        names = {name for rows in self._waiting for name in rows.names}
-        if not names:
+        if not self._waiting.features:
             raise ValueError("expected rows with features, got none in the whole task; give some")
-        width = len(names) + self._checked("spare_features")
+        width = len(self._waiting.features) + self._checked("spare_features")
         seed = self._checked("seed")
         seed = randbits(SEED_BITS) if seed is None else seed
         slots = [f"x{index}" for index in range(width)]
@@ -191,20 +181,18 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
 
     def _add_features(self) -> None:
         """Give new features a place, while there is one, and their mean and scale."""
-        new = {name for rows in self._waiting for name in rows.names if name not in self._slots}
+        new = self._waiting.features.keys() - self._slots.keys()
         if not new:
             return
         names = sorted(new, key=lambda name: (type(name).__name__, str(name)))
-        room = len(self._scaling.center) - len(self._slots)
-        for name in names[:room]:
-            self._slots[name] = len(self._slots)
-        if names[room:]:
+        fresh = range(len(self._slots), len(self._scaling.center))[: len(names)]
+        self._slots |= zip(names, fresh, strict=False)
+        if left_out := names[len(fresh) :]:
             warn(
                 f"features that the first task did not show are left out: "
-                f"{', '.join(map(str, names[room:][:5]))}; spare_features keeps places for them",
+                f"{', '.join(map(str, left_out[:5]))}; spare_features keeps places for them",
             )
         if self._checked("standardize"):
-            fresh = [self._slots[name] for name in names[:room]]
             fitted = Scaling.of(self._matrix(self._waiting)[:, fresh])
             center, scale = self._scaling.center.copy(), self._scaling.scale.copy()
             center[fresh], scale[fresh] = fitted.center, fitted.scale
@@ -259,27 +247,43 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
             self._decided(self._rows(X)), name=None, like=river_rows.frame_of(X)
         )
 
-    def _row(self, x: Mapping, sensitive_features: Any = None, **others: Any) -> Rows:
-        names, values = river_rows.features_of(x, self._keys())
-        groups = self._groups_of(x, sensitive_features)
-        return Rows(names, tuple(groups), [values], [], [tuple(groups.values())])
-
-    def _rows(self, X: Any, sensitive_features: Any = None) -> Rows:
-        names, values, columns = river_rows.columns_of(X, self._keys())
+    def _row(
+        self, x: Mapping, sensitive_features: Any = None, label: Any = None, **others: Any
+    ) -> Rows:
+        keys = self._keys()
+        groups: Mapping = {key: x.get(key) for key in keys}
         if sensitive_features is not None:
-            self._require_one_way(columns)
+            self._require_one_way(groups)
+            several = isinstance(sensitive_features, Mapping)
+            groups = sensitive_features if several else {UNNAMED.format(0): sensitive_features}
+        return Rows(
+            features=river_rows.features_of(x, keys),
+            groups={str(name): [value_or_none(value)] for name, value in groups.items()},
+            labels=[label],
+        )
+
+    def _rows(self, X: Any, sensitive_features: Any = None, labels: Any = None) -> Rows:
+        frame = river_rows.frame_of(X)
+        features, groups = river_rows.columns_of(frame, self._keys())
+        if sensitive_features is not None:
+            self._require_one_way(groups)
             table = sensitive_table(sensitive_features)
-            columns = {name: table[name].to_pylist() for name in table.column_names}
-        groups = list(zip(*columns.values(), strict=True)) or [()] * len(values)
-        return Rows(names, tuple(columns), values, [], groups)
+            groups = {name: table[name].to_pylist() for name in table.column_names}
+        labels = [None] * len(frame) if labels is None else labels
+        lengths = [len(frame), len(labels), *map(len, groups.values())]
+        if len({*lengths}) > 1:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {lengths}"
+            )
+        return Rows(features=features, groups=groups, labels=labels)
 
     def _positive(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return each row's probability of the positive label, and which are decided positive."""
         if self._online is None:
-            return np.full(len(rows.x), EVEN), np.zeros(len(rows.x), bool)
-        x = self._scaling.apply(self._matrix([rows]))
-        aware = getattr(self, "aware", False) and rows.sensitive
-        group = self._groups.codes(self._table([rows]), len(x)) if aware else None
+            return np.full(len(rows.labels), EVEN), np.zeros(len(rows.labels), bool)
+        x = self._scaling.apply(self._matrix(rows))
+        aware = getattr(self, "aware", False) and rows.groups
+        group = self._groups.codes(self._table(rows), len(x)) if aware else None
         scores, margins = self._online.scored(x, group)
         return expit(scores), margins > 0
 
@@ -287,7 +291,7 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         """Return each known label's probabilities, (row,); a label known alone has 1."""
         classes, positive = self._known_classes(), self._positive(rows)[0]
         if len(classes) == 1:
-            return {classes[0]: np.ones(len(rows.x))}
+            return {classes[0]: np.ones(len(positive))}
         return {classes[0]: 1 - positive, classes[1]: positive}
 
     def _decided(self, rows: Rows) -> list[Label]:
@@ -320,16 +324,6 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         keys = self._checked("sensitive")
         return (keys,) if isinstance(keys, str) else tuple(keys or ())
 
-    def _groups_of(self, x: Mapping, sensitive_features: Any) -> dict[str, Any]:
-        """Return a row's groups by name, from `sensitive_features` or from x."""
-        inside = {str(key): value_or_none(x.get(key)) for key in self._keys()}
-        if sensitive_features is None:
-            return inside
-        self._require_one_way(inside)
-        if isinstance(sensitive_features, Mapping):
-            return {str(name): value_or_none(value) for name, value in sensitive_features.items()}
-        return {UNNAMED.format(0): value_or_none(sensitive_features)}
-
     def _require_one_way(self, inside: Mapping) -> None:
         if inside:
             raise ValueError(
@@ -337,44 +331,54 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
                 "it, in `sensitive_features`; got both"
             )
 
-    def _table(self, collected: Sequence[Rows]) -> Any:
-        """Return the groups of rows, by column; None where nothing is sensitive."""
-        known = [column.column for column in self._groups.columns]
-        return sensitive_table(river_rows.groups_by_column(collected, known) or None)
+    def _table(self, rows: Rows) -> Any:
+        """Return the groups of rows, by column, the known columns first; None where none is."""
+        known = {column.column: [None] * len(rows.labels) for column in self._groups.columns}
+        return sensitive_table({**known, **rows.groups} or None)
 
-    def _matrix(self, rows: Sequence[Rows]) -> np.ndarray:
-        return river_rows.matrix(rows, self._slots, len(self._scaling.center))
+    def _matrix(self, rows: Rows) -> np.ndarray:
+        return rows.matrix(self._slots, len(self._scaling.center))
 
     # Saving
 
     def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
         return self._known_classes(), [str(name) for name in self._slots]
 
-    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        for name in (*self._slots, *(name for rows in self._waiting for name in rows.names)):
+    def _saved(self) -> Saved:
+        features, groups = self._waiting.features, self._waiting.groups
+        for name in (*self._slots, *features):
             if not isinstance(name, str | int):
                 raise ConfigError(
                     f"expected feature names that are text or whole numbers, got {name!r}; "
                     "other names cannot be saved"
                 )
-        # The rows' numbers are arrays, as JSON has no NaN.
-        return {"waiting": [np.array(rows.x, np.float64) for rows in self._waiting]}, {
-            "labels": self._labels,
-            "features": list(self._slots),
-            "waiting": [rows._replace(x=[])._asdict() for rows in self._waiting],
-        }
+        saved = super()._saved()
+        # The rows' numbers are an array, as JSON has no NaN.
+        places = {name: place for place, name in enumerate(features)}
+        saved.arrays["waiting"] = [self._waiting.matrix(places, len(places))]
+        saved.manifest.update(
+            labels=self._labels,
+            features=list(self._slots),
+            waiting=[
+                {
+                    "names": [*features],
+                    "sensitive": [*groups],
+                    "y": self._waiting.labels,
+                    "groups": [*zip(*groups.values(), strict=True)],
+                }
+            ],
+        )
+        return saved
 
-    def _restore_library(self, saved: Saved) -> None:
-        manifest = saved.manifest
+    @classmethod
+    def _restored(cls, saved: Saved) -> Self:
+        self, manifest = super()._restored(saved), saved.manifest
         self._labels = manifest["labels"]
         self._slots = {name: place for place, name in enumerate(manifest["features"])}
-        self._waiting = [
-            Rows(
-                names=tuple(rows["names"]),
-                sensitive=tuple(rows["sensitive"]),
-                x=saved.arrays[f"['waiting'][{place}]"].tolist(),
-                y=rows["y"],
-                groups=[*map(tuple, rows["groups"])],
-            )
-            for place, rows in enumerate(manifest["waiting"])
-        ]
+        for place, rows in enumerate(manifest["waiting"]):
+            columns = saved.arrays[f"['waiting'][{place}]"].T.tolist()
+            features = dict(zip(rows["names"], columns, strict=True))
+            columns = map(list, zip(*rows["groups"], strict=True))
+            groups = dict(zip(rows["sensitive"], columns, strict=True))
+            self._waiting.take(Rows(features=features, groups=groups, labels=rows["y"]))
+        return self

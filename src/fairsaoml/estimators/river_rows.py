@@ -1,91 +1,64 @@
-"""River's rows, dictionaries or dataframes, turned into names and numbers."""
+"""River's rows, dictionaries or dataframes, as columns of numbers."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from fairsaoml.estimators.classes import plain
+from fairsaoml.estimators.coding import plain
 
 
-class Rows(NamedTuple):
-    """Labelled rows with the same features and sensitive features, waiting for their task."""
+@dataclass(kw_only=True)
+class Rows:
+    """Labelled rows by column: those of a call, or those that wait for their task."""
 
-    names: tuple[Hashable, ...]
-    sensitive: tuple[str, ...]
-    x: list[list[float]]  # NaN where there is no value
-    y: list[Any]
-    groups: list[tuple]
+    features: dict[Any, Any] = field(default_factory=dict)  # NaN where there is no value
+    groups: dict[Any, Any] = field(default_factory=dict)  # None where there is no value
+    labels: list[Any] = field(default_factory=list)
 
-    def part(self, first: int, last: int) -> "Rows":
-        """Return some of the rows, one after another."""
-        return self._replace(
-            x=self.x[first:last], y=self.y[first:last], groups=self.groups[first:last]
-        )
+    def take(self, rows: "Rows", part: slice = slice(None)) -> None:
+        """Append a part of other rows; what only some of all these have is unknown of the rest."""
+        before, labels = len(self.labels), rows.labels[part]
+        for mine, theirs, unknown in (
+            (self.features, rows.features, np.nan),
+            (self.groups, rows.groups, None),
+        ):
+            for name in theirs:
+                if name not in mine:
+                    mine[name] = [unknown] * before
+            for name, column in mine.items():
+                column.extend(theirs[name][part] if name in theirs else [unknown] * len(labels))
+        self.labels.extend(labels)
 
+    def matrix(self, slots: Mapping[Hashable, int], width: int) -> np.ndarray:
+        """Return (row, slot), NaN where there is no value, without features that have no slot.
 
-def add(waiting: list[Rows], rows: Rows) -> None:
-    """Append rows to those that wait, to the last ones where the names are the same."""
-    last = waiting[-1] if waiting else None
-    if last is None or (last.names, last.sensitive) != (rows.names, rows.sensitive):
-        waiting.append(rows)
-    else:
-        last.x.extend(rows.x)
-        last.y.extend(rows.y)
-        last.groups.extend(rows.groups)
-
-
-def groups_by_column(collected: Sequence[Rows], known: Sequence[str]) -> dict[str, list]:
-    """Return the rows' groups by sensitive column, the known columns first; None where unknown."""
-    names = dict.fromkeys([*known, *(name for rows in collected for name in rows.sensitive)])
-    columns: dict[str, list] = {name: [] for name in names}
-    for rows in collected:
-        given = dict(zip(rows.sensitive, zip(*rows.groups, strict=True), strict=True))
-        for name, values in columns.items():
-            values.extend(given.get(name, [None] * len(rows.x)))
-    return columns
+        >>> rows = Rows(features={"b": [1.0, 3.0], "c": [2.0, 4.0]}, labels=[True, False])
+        >>> rows.matrix(slots={"a": 0, "b": 1}, width=2)
+        array([[nan,  1.],
+               [nan,  3.]])
+        """
+        values = np.full((len(self.labels), width), np.nan)
+        for name in self.features.keys() & slots.keys():
+            values[:, slots[name]] = self.features[name]
+        return np.where(np.isfinite(values), values, np.nan)
 
 
-def features_of(x: Mapping, sensitive: Sequence) -> tuple[tuple, list[float]]:
-    """Return the names and numbers of the features that are not sensitive.
+def features_of(x: Mapping, sensitive: Sequence) -> dict[Hashable, list[float]]:
+    """Return the numbers of a row's features that are not sensitive.
 
     >>> features_of({"age": 30, "sex": "f"}, sensitive=["sex"])
-    (('age',), [30.0])
+    {'age': [30.0]}
     """
-    if sensitive:
-        x = {name: value for name, value in x.items() if name not in sensitive}
-    try:
-        return tuple(x), [*map(float, x.values())]
-    except (TypeError, ValueError):
-        return tuple(x), [_number(name, value) for name, value in x.items()]
+    return {name: [_number(name, value)] for name, value in x.items() if name not in sensitive}
 
 
-def columns_of(X: Any, sensitive: Sequence) -> tuple[tuple, list[list[float]], dict[str, list]]:
+def columns_of(X: nw.DataFrame, sensitive: Sequence) -> tuple[dict[Any, Any], dict[str, list]]:
     """Return the same for a dataframe's rows, and its sensitive columns by name."""
-    frame = frame_of(X)
-    names = tuple(name for name in frame.columns if name not in sensitive)
-    values = _numbers(frame.select(nw.col(*names)) if sensitive else frame).tolist()
-    groups = {str(key): [*map(value_or_none, frame[key].to_list())] for key in sensitive}
-    return names, values, groups
-
-
-def matrix(waiting: Sequence[Rows], slots: Mapping[Hashable, int], width: int) -> np.ndarray:
-    """Return rows as (row, slot), NaN where there is no value, without features that have no slot.
-
-    >>> matrix([Rows(("b", "c"), (), [[1.0, 2.0]], [], [])], slots={"a": 0, "b": 1}, width=2)
-    array([[nan,  1.]])
-    """
-    values = np.full((sum(len(rows.x) for rows in waiting), width), np.nan)
-    first = 0
-    for rows in waiting:
-        last = first + len(rows.x)
-        kept = [place for place, name in enumerate(rows.names) if name in slots]
-        if kept:
-            into = [slots[rows.names[place]] for place in kept]
-            values[first:last, into] = np.array(rows.x)[:, kept]
-        first = last
-    return np.where(np.isfinite(values), values, np.nan)
+    features = {name: _numbers(X[name]) for name in X.columns if name not in sensitive}
+    return features, {str(key): [*map(value_or_none, X[key].to_list())] for key in sensitive}
 
 
 def frame_of(X: Any) -> nw.DataFrame:
@@ -94,9 +67,10 @@ def frame_of(X: Any) -> nw.DataFrame:
 
 
 def values_of(y: Any) -> list:
-    """Return the values of a series or of any other iterable."""
+    """Return the values of a series or of any other iterable, None for NaN."""
     wrapped = nw.from_native(y, allow_series=True, pass_through=True)
-    return wrapped.to_list() if isinstance(wrapped, nw.Series) else list(y)
+    values = wrapped.to_list() if isinstance(wrapped, nw.Series) else y
+    return [*map(value_or_none, values)]
 
 
 def _number(name: Hashable, value: Any) -> float:
@@ -109,15 +83,12 @@ def _number(name: Hashable, value: Any) -> float:
         ) from None
 
 
-def _numbers(frame: nw.DataFrame) -> np.ndarray:
-    """Return (row, column) numbers; column by column where a value needs a message of its own."""
+def _numbers(column: nw.Series) -> Any:
+    """Return a column's numbers; one by one where a value needs a message of its own."""
     try:
-        return np.asarray(frame.to_numpy(), np.float64).reshape(frame.shape)
+        return np.asarray(column.to_numpy(), np.float64)
     except (TypeError, ValueError):
-        columns = [
-            [_number(name, value) for value in frame[name].to_list()] for name in frame.columns
-        ]
-        return np.array(columns, np.float64).T
+        return [_number(column.name, value) for value in column.to_list()]
 
 
 def value_or_none(value: Any) -> Any:

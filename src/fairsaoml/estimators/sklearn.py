@@ -14,14 +14,13 @@ which `make stubs` writes.
 (['no', 'yes'], 4, ('dp[sensitive_feature_0=m]',))
 """
 
-from fairsaoml.estimators.classes import make_classes, plugin_class
+from fairsaoml.estimators.adapter import class_names, class_of
 from fairsaoml.estimators.sklearn_adapter import OnlineClassifier
 
-_classes = make_classes(OnlineClassifier, __name__)
-globals().update(_classes)
-
-__all__ = ["OnlineClassifier", *_classes]
+__all__ = ["OnlineClassifier", *class_names()]
+for _name in class_names():
+    class_of(OnlineClassifier, __name__, _name)
 
 
 def __getattr__(name: str) -> type[OnlineClassifier]:
-    return plugin_class(OnlineClassifier, __name__, name)
+    return class_of(OnlineClassifier, __name__, name)

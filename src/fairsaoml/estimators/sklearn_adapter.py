@@ -7,7 +7,6 @@ reaches the estimator through pipelines, searches and cross-validation without f
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import narwhals as nw
@@ -23,8 +22,7 @@ from fairsaoml.core.errors import DataError, warn
 from fairsaoml.core.intervals import level_count
 from fairsaoml.core.settings import integer, optional, setting
 from fairsaoml.core.types import Task
-from fairsaoml.estimators.adapter import Adapter, SharedSettings
-from fairsaoml.estimators.classes import ANYTHING
+from fairsaoml.estimators.adapter import ANYTHING, Adapter, SharedSettings
 from fairsaoml.estimators.coding import Scaling, sensitive_table
 from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
 from fairsaoml.serve.saving import Saved
@@ -243,7 +241,10 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         width = first.shape[1]
         names = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(width)] if names is None else names
-        self._start(list(map(str, names)), table, self._settings(horizon), self._seed())
+        state = self._checked("random_state")
+        drawn = check_random_state(state)
+        seed = state if isinstance(state, int) else int(drawn.randint(SEEDS))
+        self._start(list(map(str, names)), table, self._settings(horizon), seed)
         self._scaling = Scaling.of(first) if self._checked("standardize") else Scaling.none(width)
         self.classes_ = classes
         share = float(np.mean(y == classes[1]))
@@ -273,11 +274,6 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
             settings["horizon"] = base ** level_count(tasks, base) if base else tasks
         return settings
 
-    def _seed(self) -> int:
-        state = self._checked("random_state")
-        random = check_random_state(state)
-        return state if isinstance(state, int) else int(random.randint(SEEDS))
-
     # What has been learned
 
     @property
@@ -293,14 +289,6 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         group = None if table is None else self._groups.codes(table, len(X))
         return self._learned.scored(self._scaling.apply(X), group)
 
-    def save(self, path: str | PathLike) -> None:
-        """Write what was learned into a folder of its own, replacing a model saved there before.
-
-        Raises NotFittedError before the first fit, and RunError where the folder holds other files.
-        """
-        check_is_fitted(self)
-        super().save(path)
-
     def _names(self) -> tuple[Sequence[Any], Sequence[str]]:
         check_is_fitted(self)
         return self.classes_.tolist(), self._learned.schema.features
@@ -310,19 +298,24 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         seeded = isinstance(given["random_state"], int)
         return given if seeded else {**given, "random_state": None}  # drawn from already
 
-    def _library_saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        names = getattr(self, "feature_names_in_", None)
-        return {}, {
-            "classes": {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},
-            "feature_names": None if names is None else list(names),
-        }
+    def _saved(self) -> Saved:
+        check_is_fitted(self)
+        saved, names = super()._saved(), getattr(self, "feature_names_in_", None)
+        saved.manifest.update(
+            classes={"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},
+            feature_names=None if names is None else list(names),
+        )
+        return saved
 
-    def _restore_library(self, saved: Saved) -> None:
+    @classmethod
+    def _restored(cls, saved: Saved) -> Self:
+        self = super()._restored(saved)
         classes, names = saved.manifest["classes"], saved.manifest["feature_names"]
         self.classes_ = np.array(classes["labels"], dtype=classes["dtype"])
         self.n_features_in_ = len(self._learned.schema.features)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
+        return self
 
 
 def _require_binary(y: np.ndarray) -> None:
@@ -336,13 +329,11 @@ def _require_binary(y: np.ndarray) -> None:
 
 def _two(classes: np.ndarray) -> np.ndarray:
     """Return the classes if there are two, else raise ValueError."""
-    if len(classes) == 1:
+    if len(classes) != 2:
         raise ValueError(
-            f"Classifier can't train on one class only: {classes!r}; "
-            "partial_fit takes both in `classes`."
+            "Classifier can't train on one class only, nor on more than two: got "
+            f"{classes!r}; partial_fit takes both in `classes`."
         )
-    if len(classes) > 2:
-        raise ValueError(f"Only binary classification is supported. Got the classes {classes!r}.")
     if classes.dtype.kind in "mM" or not all(
         isinstance(label, str | int | float) for label in classes.tolist()
     ):

@@ -26,7 +26,10 @@ def cache_folder() -> Path:
     return (Path(home) if home else user) / f"jax-{__version__}"
 
 
-_started_in: list[int] = []  # the process that JAX was started in by us
+@cache
+def _started_in() -> int:
+    """The process that JAX was started in by us: a fork remembers it as well."""
+    return os.getpid()
 
 
 def require_unforked() -> None:
@@ -35,9 +38,7 @@ def require_unforked() -> None:
     Raises:
         RunError: this process was forked after JAX had started; it would wait for ever.
     """
-    if not _started_in:
-        _started_in.append(os.getpid())
-    if _started_in[0] != os.getpid():
+    if _started_in() != os.getpid():
         raise RunError(
             "expected a process that was started, got one forked after JAX had begun to compute; "
             'use multiprocessing.get_context("spawn"), or import and fit in the child alone'
@@ -65,41 +66,34 @@ def jit(function: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit` of a round: its operations are too small to be worth splitting between threads."""
     import jax
 
-    return jax.jit(function, compiler_options=_for_rounds(), **options)
+    settings = _known(**{ONE_THREAD: False, EFFORT: 2})
+    return jax.jit(function, compiler_options=settings, **options)
 
 
 def jit_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.jit` of what runs once: compiled in a third of the time, slower than a round may be."""
     import jax
 
+    settings = _known(**{FUSION_EMITTERS: False, EFFORT: 0})
+    compiled = jax.jit(function, compiler_options=settings)
+
     def call(*arguments: Any) -> Any:
         # JAX takes options for the outermost program alone.
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments)):
-            return function(*arguments)
-        return compiled(*arguments)
+        inside = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
+        return (function if inside else compiled)(*arguments)
 
-    compiled = jax.jit(function, compiler_options=_for_once())
     return call
 
 
 @cache
-def _for_rounds() -> dict[str, bool | int]:
-    return _known({ONE_THREAD: False, EFFORT: 2})
-
-
-@cache
-def _for_once() -> dict[str, bool | int]:
-    return _known({FUSION_EMITTERS: False, EFFORT: 0})
-
-
-def _known(settings: dict[str, bool | int]) -> dict[str, bool | int]:
+def _known(**settings: bool | int) -> dict[str, bool | int]:
     """Those of the settings that this version of the compiler has."""
     import jax
 
     try:
         jax.jit(lambda: 0, compiler_options=settings).lower().compile()
     except jax.errors.JaxRuntimeError:
-        one_by_one = [_known({name: settings[name]}) for name in settings if len(settings) > 1]
+        one_by_one = [_known(**{name: settings[name]}) for name in settings if len(settings) > 1]
         return {name: value for known in one_by_one for name, value in known.items()}
     return settings
 
@@ -113,25 +107,19 @@ def remove_torn(folder: Path) -> list[str]:
     """
     from jax._src.compilation_cache import decompress_executable  # it alone knows how it is written
 
-    def is_whole(entry: Path) -> bool:
-        try:
-            decompress_executable(entry.read_bytes())
-        except Exception:  # each compressor has its own
-            return False
-        return True
-
     looked, looking = folder / LOOKED, folder / f"{LOOKED}.{os.getpid()}"
     looking.touch()  # before the look: what is written during it belongs to the next
     since = looked.stat().st_mtime_ns if looked.exists() else 0
-    torn = [
-        entry
-        for entry in folder.glob("*-cache")
-        if entry.stat().st_mtime_ns >= since and not is_whole(entry)
-    ]
-    for entry in torn:
-        entry.unlink(missing_ok=True)
+    torn = []
+    for entry in folder.glob("*-cache"):
+        if entry.stat().st_mtime_ns >= since:
+            try:
+                decompress_executable(entry.read_bytes())
+            except Exception:  # each compressor has its own
+                entry.unlink(missing_ok=True)
+                torn.append(entry.name)
     looking.replace(looked)
-    return [entry.name for entry in torn]
+    return torn
 
 
 @cache  # a process looks once

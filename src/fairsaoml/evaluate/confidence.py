@@ -23,7 +23,7 @@ sqrt(noncentrality + (k - 1) / 2) (Sankaran, 1959), which is inverted for the in
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from statistics import NormalDist
@@ -107,7 +107,7 @@ def ratio_interval(one: Share, other: Share, level: float = 0.95) -> Interval:
 
 
 def largest_difference_interval(groups: Sequence[Share], level: float = 0.95) -> Interval:
-    """For the highest rate of two or more groups minus the lowest.
+    """For the highest rate of some groups minus the lowest; of less than two it may be anything.
 
     >>> low, high = largest_difference_interval([Share(9, 10), Share(3, 10)])
     >>> print(f"{low:.4f} {high:.4f}")
@@ -116,27 +116,26 @@ def largest_difference_interval(groups: Sequence[Share], level: float = 0.95) ->
     >>> print(f"{low:.4f} {high:.4f}")  # the third group may be like any of them, or quite other
     0.1705 1.0000
     """
-    intervals = [
-        difference_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)
-    ]
+    intervals = _of_pairs(groups, difference_interval, level)
     return Interval(
-        low=max(max(0.0, low, -high) for low, high in intervals),
-        high=max(max(high, -low) for low, high in intervals),
+        low=max((max(0.0, low, -high) for low, high in intervals), default=0.0),
+        high=max((max(high, -low) for low, high in intervals), default=1.0),
     )
 
 
 def smallest_ratio_interval(groups: Sequence[Share], level: float = 0.95) -> Interval:
-    """For the lowest rate of two or more groups over the highest: within 0 and 1.
+    """For the lowest rate of some groups over the highest: within 0 and 1.
 
     >>> low, high = smallest_ratio_interval([Share(36, 40), Share(16, 80)])
     >>> print(f"{low:.4f} {high:.4f}")
     0.1398 0.3402
     """
-    intervals = [ratio_interval(*pair, _each(groups, level)) for pair in combinations(groups, 2)]
+    intervals = _of_pairs(groups, ratio_interval, level)
+    # Where a pair may be equal, its ratio may be 1.
+    highs = (high if high < 1 else 1 / low if low > 1 else 1.0 for low, high in intervals)
     return Interval(
-        low=min(min(low, 1 / high) for low, high in intervals),
-        # Where a pair may be equal, its ratio may be 1.
-        high=min(high if high < 1 else 1 / low if low > 1 else 1.0 for low, high in intervals),
+        low=min((min(low, 1 / high) for low, high in intervals), default=0.0),
+        high=min(highs, default=1.0),
     )
 
 
@@ -188,29 +187,27 @@ def _pooled_ratio(windows: Sequence[tuple[Share, Share]]) -> float:
     >>> print(f"{_pooled_ratio(seldom_together):.2f}")  # .8 in both windows
     0.80
     """
-    lower, higher = sorted(
-        (
-            sum(a.part * b.whole / (a.whole + b.whole) for a, b in windows),
-            sum(b.part * a.whole / (a.whole + b.whole) for a, b in windows),
-        )
-    )
-    return lower / higher
+    one = sum(a.part * b.whole / (a.whole + b.whole) for a, b in windows)
+    other = sum(b.part * a.whole / (a.whole + b.whole) for a, b in windows)
+    return min(one, other) / max(one, other)
 
 
 def _log_ratio(one: Share, other: Share) -> tuple[float, float]:
     """The logarithm of a ratio of rates, and its variance; always finite."""
     # Half a case is added where all or none of a group would make one of them infinite or zero.
     edge = any(share.part in (0, share.whole) for share in (one, other))
-    parts = [(share.part + 0.5 * edge, share.whole + 1.0 * edge) for share in (one, other)]
-    (a, n), (b, m) = parts
+    (a, n), (b, m) = ((part + 0.5 * edge, whole + 1.0 * edge) for part, whole in (one, other))
     return math.log(a / n * m / b), 1 / a - 1 / n + 1 / b - 1 / m
 
 
-def _each(groups: Sequence[Share], level: float) -> float:
-    """The level of each pair's interval at which all hold together at `level` (Bonferroni)."""
+def _of_pairs(
+    groups: Sequence[Share], interval_of: Callable[..., Interval], level: float
+) -> list[Interval]:
+    """The intervals of all pairs, which hold together at `level` (Bonferroni)."""
     # A pair with an empty group has an interval that cannot fail, so it costs the others nothing.
     pairs = math.comb(sum(group.whole > 0 for group in groups), 2)
-    return 1 - (1 - level) / max(pairs, 1)
+    each = 1 - (1 - level) / max(pairs, 1)
+    return [interval_of(*pair, each) for pair in combinations(groups, 2)]
 
 
 def _deviations(level: float) -> float:

@@ -32,19 +32,20 @@ def left_out_words(summary: Mapping[str, Any]) -> list[str]:
      '3 columns were left out: as asked (1); free text (2).']
     """
     counts = summary.get("left_out") or {}  # summaries of earlier versions have none
+    reasons = counts.get("reasons") or {}  # those that are known
+    rows, columns = reasons.get("rows") or {}, reasons.get("columns") or {}
     said = []
     if number := counts.get("rounds"):
         said.append(f"Nothing could be learned in {number} of {summary['rounds']} rounds.")
     if number := counts.get("updates"):
         said.append(f"{_were(number, 'update')} refused, as not finite.")
-    reasons = counts.get("reasons") or {}  # those that are known
-    known = reasons.get("rows") or {}
-    parts = [(number, f" {why}") for why, number in known.items()]
-    for number, why in [*parts, (counts.get("rows", 0) - sum(known.values()), "")]:
+    unexplained = counts.get("rows", 0) - sum(rows.values())
+    for why, number in [*((f" {why}", number) for why, number in rows.items()), ("", unexplained)]:
         if number > 0:
             said.append(f"{_were(number, 'row', why)} left out.")
     if number := counts.get("columns"):
-        why = _each(reasons.get("columns") or {})
+        each = [why if len(columns) == 1 else f"{why} ({n})" for why, n in columns.items()]
+        why = f": {'; '.join(each)}" if each else ""
         said.append(f"{_were(number, 'column')} left out{why}.")
     return said
 
@@ -65,7 +66,7 @@ def new_groups_words(verdict: Mapping[str, Any]) -> list[str]:
             continue
         named = [*came][:MOST_GROUPS]
         listed = [
-            f"{value!r} ({_number(came[value]['rows'], 'row')} since round {came[value]['since']})"
+            f"{value!r} ({count(came[value]['rows'], 'row')} since round {came[value]['since']})"
             for value in named
         ]
         more = f" and {len(came) - MOST_GROUPS} more" if len(came) > MOST_GROUPS else ""
@@ -79,15 +80,14 @@ def new_groups_words(verdict: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def _number(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
 
-
-def _each(numbers: Mapping[str, int]) -> str:
-    """Reasons, each with how many columns it speaks of, where there are several."""
-    each = list(numbers) if len(numbers) == 1 else [f"{why} ({n})" for why, n in numbers.items()]
-    return f": {'; '.join(each)}" if each else ""
+    >>> count(1, "seed"), count(1200, "round")
+    ('1 seed', '1,200 rounds')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _were(number: int, what: str, which: str = "") -> str:
-    return f"1 {what}{which} was" if number == 1 else f"{number:,} {what}s{which} were"
+    return count(number, what) + which + (" was" if number == 1 else " were")

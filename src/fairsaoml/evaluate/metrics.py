@@ -9,11 +9,13 @@ rate of no rows is 0, of a group without rows NaN. `lacks` says where one of the
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Attribute
@@ -24,17 +26,9 @@ SELDOM = 0.1  # and so is one below this part of the share of such labels
 MINIMUM_COUNT = 10  # a ratio with fewer positive decisions than this in some group is marked
 
 # What stands in every round, mean and pool. Ratios: 1 is fair; dp_difference: 0 is fair.
-FIGURES = (
-    "accuracy",
-    "balanced_accuracy",
-    "positive_rate",
-    "dp_ratio",
-    "dp_difference",
-    "eo_ratio",
-    "eo_ratio_tpr",
-    "eo_ratio_fpr",
-)
-
+TOTALS = ("accuracy", "balanced_accuracy", "positive_rate")
+PARITIES = ("dp_ratio", "dp_difference", "eo_ratio", "eo_ratio_tpr", "eo_ratio_fpr")
+FIGURES = (*TOTALS, *PARITIES)
 
 Figure = float | None
 UNSEEN = "not known"  # where rows of no group, or of one never declared, are counted
@@ -79,13 +73,13 @@ def pooled(lines: Iterable[Mapping[str, Any]], only: str | None = None) -> Group
     >>> pooled([line, line])["sex"]["f"].rows
     6
     """
-    found: dict[str, dict[str, list[Counts]]] = {}
+    found: dict[str, dict[str, list[Counts]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         for attribute, levels in line["counts"].items():
             if only in (None, attribute):
-                by_level = found.setdefault(attribute, {})
+                by_level = found[attribute]
                 for level, six in (levels or {}).items():
-                    by_level.setdefault(level, []).append(Counts(**six))
+                    by_level[level].append(Counts(**six))
     return {
         attribute: {level: summed(counts) for level, counts in by_level.items()}
         for attribute, by_level in found.items()
@@ -130,19 +124,31 @@ RATES = {
 }
 RECALLS = ("true_positive_rate", "true_negative_rate")  # balanced accuracy is their mean
 ODDS = ("true_positive_rate", "false_positive_rate")  # equalized odds compares both
-METRICS = (*RATES, "balanced_accuracy", "count")
+METRICS: Mapping[str, Sequence[str]] = {  # the rates that each is the mean of
+    **{name: (name,) for name in RATES},
+    "balanced_accuracy": RECALLS,
+    "count": (),
+}
 
 
-def incomparable(shares: Mapping[Any, Share], rate: Rate) -> str:
-    """Why groups' shares cannot be compared; empty where they can.
+def compare(shares: Mapping[Any, Share], rate: Rate) -> tuple[Figure, Figure, str]:
+    """Groups' lowest rate over the highest, the highest minus the lowest, and what is missing.
 
-    >>> incomparable({"f": Share(1, 2), "m": Share(0, 0)}, RATES["selection_rate"])
-    "no row in 'm'"
+    The ratio is None where all rates are 0; both are where groups cannot be compared, and why
+    they cannot is the third.
+
+    >>> compare({"f": Share(1, 2), "m": Share(1, 4)}, RATES["selection_rate"])
+    (0.5, 0.25, '')
+    >>> compare({"f": Share(1, 2), "m": Share(0, 0)}, RATES["selection_rate"])
+    (None, None, "no row in 'm'")
     """
     if len(shares) < 2:
-        return "one group alone cannot be compared"
-    empty = [repr(group) for group, share in shares.items() if not share.whole]
-    return f"no {rate.row} in {', '.join(empty)}" if empty else ""
+        return None, None, "one group alone cannot be compared"
+    if empty := [repr(group) for group, share in shares.items() if not share.whole]:
+        return None, None, f"no {rate.row} in {', '.join(empty)}"
+    rates = [share.rate for share in shares.values()]
+    low, high = min(rates), max(rates)
+    return low / high if high else None, high - low, ""
 
 
 def metric_of(name: str, counts: Counts) -> float:
@@ -156,12 +162,9 @@ def metric_of(name: str, counts: Counts) -> float:
         return math.nan
     if name == "count":
         return counts.rows
-    if name == "balanced_accuracy":  # the mean over those classes that are there
-        recalls = [RATES[recall].share(counts) for recall in RECALLS]
-        rates = [share.rate for share in recalls if share.whole]
-        return sum(rates) / len(rates)
-    share = RATES[name].share(counts)
-    return share.rate if share.whole else 0.0
+    shares = [RATES[rate].share(counts) for rate in METRICS[name]]
+    rates = [share.rate for share in shares if share.whole]  # of the classes that are there
+    return sum(rates) / len(rates) if rates else 0.0
 
 
 def nearly_alike(counts: Counts) -> bool:
@@ -185,10 +188,9 @@ def lacks(name: str, counts: Counts) -> str:
     >>> lacks("true_positive_rate", nobody_repaid)
     'no row with y = 1'
     """
-    needed = {"count": ("accuracy",), "balanced_accuracy": RECALLS}.get(name, (name,))
     if not counts.rows:
         return "no row"
-    none = [RATES[rate].row for rate in needed if not RATES[rate].share(counts).whole]
+    none = [RATES[rate].row for rate in METRICS[name] if not RATES[rate].share(counts).whole]
     return f"no {' and no '.join(none)}" if none else ""
 
 
@@ -205,6 +207,8 @@ def count(
 ) -> GroupCounts:
     """Six counts for every level of every attribute; rows of no known group are apart.
 
+    Labels and group codes are those of a checked task.
+
     >>> sex = Attribute(name="sex", levels=("f", "m"))
     >>> counts = count(y=[1, 0, 1], prediction=[1, 1, 0], group=[[0], [0], [1]], attributes=[sex])
     >>> counts["sex"]["f"]  # doctest: +NORMALIZE_WHITESPACE
@@ -212,18 +216,26 @@ def count(
     >>> counts["sex"]["m"].true_positive
     0
     """
-    label, decision = _binary("label", y), _binary("prediction", prediction)
-    code = np.asarray(group, dtype=np.int64)
-    if len(decision) != len(label) or code.shape != (len(label), len(attributes)):
+    label, decision = np.asarray(y, np.int64), np.asarray(prediction).reshape(-1)
+    if len(decision) != len(label) or not np.isin(decision, (0, 1)).all():
         raise DataError(
-            f"expected one prediction per label and {len(attributes)} group columns, got "
-            f"{len(label)} labels, {len(decision)} predictions and groups of shape {code.shape}; "
-            "pass the rows that were scored, all of them"
+            "expected one prediction per label, every prediction to be 0 or 1, got "
+            f"{len(decision)} for {len(label)} labels, such as {np.unique(decision)[:5]}; encode "
+            "them, and pass the rows that were scored, all of them"
         )
-    return {
-        attribute.name: _count_levels(attribute, code[:, column], 2 * label + decision)
-        for column, attribute in enumerate(attributes)
-    }
+    code, kind = np.asarray(group, np.int64), 2 * label + decision.astype(np.int64)
+    counts = {}
+    for column, attribute in enumerate(attributes):
+        if UNSEEN in attribute.levels:
+            raise DataError(
+                f"expected no level of {attribute.name!r} to be called {UNSEEN!r}, which names the "
+                "groups never declared; rename it"
+            )
+        levels = (*attribute.levels, UNSEEN)
+        table = np.bincount(4 * code[:, column] + kind, minlength=4 * len(levels)).reshape(-1, 4)
+        by_level = zip(levels, starmap(Counts.of_kinds, table.tolist()), strict=True)
+        counts[attribute.name] = {name: six for name, six in by_level if name != UNSEEN or six.rows}
+    return counts
 
 
 def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[str, Any]:
@@ -249,35 +261,24 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     """
     # Every attribute counts the same rows, so any one of them knows the totals.
     total = summed(next(iter(counts.values()), {}).values())
-    right = total.true_positive + total.y0_rows - total.false_positive
-    hit = _share(total.true_positive, total.y1_rows)
-    alarm = _share(total.false_positive, total.y0_rows)
+    shares = (RATES[name].share(total) for name in ("accuracy", "selection_rate", *ODDS))
+    accuracy, positive_rate, hit, alarm = (s.rate if s.whole else None for s in shares)
     undefined = [] if total.rows else ["accuracy, positive_rate: no row"]
     undefined += [] if hit is not None else ["balanced_accuracy: no row with y = 1"]
     undefined += [] if alarm is not None else ["balanced_accuracy: no row with y = 0"]
-    insufficient = []
+    insufficient: list[str] = []
     parities = {}
     for attribute, levels in counts.items():
-        known = {level: c for level, c in levels.items() if level not in APART}
-        parities[attribute], reasons = _parity(known)
+        known = {level: six for level, six in levels.items() if level not in APART}
+        parities[attribute], reasons, few = _parity(known, minimum_count)
         undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons.items()]
-        for name, rate in _RATIOS.items():
-            few = [repr(level) for level, c in known.items() if rate.share(c).part < minimum_count]
-            if few and parities[attribute][name] is not None:
-                who = ", ".join(few)
-                insufficient.append(
-                    f"{name} of {attribute}: fewer than {minimum_count} positives in {who}"
-                )
-    headline = {
-        "accuracy": _share(right, total.rows),
-        "balanced_accuracy": None if hit is None or alarm is None else (hit + 1 - alarm) / 2,
-        "positive_rate": _share(total.predicted_positive, total.rows),
-    }
-    for name in FIGURES[len(headline) :]:
+        insufficient += [f"{name} of {attribute}: {reason}" for name, reason in few.items()]
+    balanced = None if hit is None or alarm is None else (hit + 1 - alarm) / 2
+    headline = dict(zip(TOTALS, (accuracy, balanced, positive_rate), strict=True))
+    for name in PARITIES:
         worst = max if name == "dp_difference" else min
         headline[name] = _worst([parity[name] for parity in parities.values()], worst)
-    return {
-        **headline,
+    return headline | {
         "attributes": parities,
         "undefined": undefined,
         "insufficient": insufficient,
@@ -297,64 +298,28 @@ def with_counts(counts: GroupCounts) -> dict[str, Any]:
     return {**figures(counts), "counts": counts_to_json(counts)}
 
 
-def _parity(levels: Mapping[str, Counts]) -> tuple[dict[str, Figure], dict[str, str]]:
-    """One attribute's ratios and difference, and the reasons for those that are None."""
+def _parity(
+    levels: Mapping[str, Counts], minimum_count: int
+) -> tuple[dict[str, Figure], dict[str, str], dict[str, str]]:
+    """One attribute's figures, why some are None, and which rest on too few."""
     parity: dict[str, Figure] = {}
     differences: dict[str, Figure] = {}
-    reasons = {}
+    reasons, insufficient = {}, {}
     for name, rate in _RATIOS.items():
         shares = {level: rate.share(counts) for level, counts in levels.items()}
-        reason = incomparable(shares, rate)
-        rates = [] if reason else [share.rate for share in shares.values()]
-        low, high = min(rates, default=0.0), max(rates, default=0.0)
-        if not high:
-            reasons[name] = reason or f"0/0, no positive decision on any {rate.row}"
-        parity[name] = low / high if high else None
-        differences[name] = high - low if rates else None
+        parity[name], differences[name], missing = compare(shares, rate)
+        few = [repr(level) for level, share in shares.items() if share.part < minimum_count]
+        if parity[name] is None:
+            reasons[name] = missing or f"0/0, no positive decision on any {rate.row}"
+        elif few:
+            insufficient[name] = f"fewer than {minimum_count} positives in {', '.join(few)}"
     parity["dp_difference"] = differences["dp_ratio"]
     if parity["dp_difference"] is None:
         reasons["dp_difference"] = reasons["dp_ratio"]
     parity["eo_ratio"] = _worst([parity["eo_ratio_tpr"], parity["eo_ratio_fpr"]], min)
-    return parity, reasons
+    return parity, reasons, insufficient
 
 
 def _worst(values: Sequence[Figure], worst: Callable[..., float]) -> Figure:
     """The minimum or the maximum, None if any is: the worst of some unknown is unknown."""
     return worst(values) if values and None not in values else None
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
-def _count_levels(
-    attribute: Attribute, code: NDArray[np.int64], cell: NDArray[np.int64]
-) -> dict[str, Counts]:
-    """Counts by level from `cell` = 2 * label + decision."""
-    if UNSEEN in attribute.levels:
-        raise DataError(
-            f"expected no level of {attribute.name!r} to be called {UNSEEN!r}, which names the "
-            "groups never declared; rename it"
-        )
-    slots = len(attribute.levels) + 1
-    if len(code) and (code.min() < 0 or code.max() >= slots):
-        raise DataError(
-            f"expected codes 0..{slots - 1} for {attribute.name!r} (the last one for groups never "
-            f"declared), got {code.min()}..{code.max()}; encode groups with the stream's schema"
-        )
-    table = np.bincount(4 * code + cell, minlength=4 * slots).reshape(slots, 4)
-    levels = (*attribute.levels, UNSEEN)
-    by_level = {
-        level: Counts.of_kinds(*four) for level, four in zip(levels, table.tolist(), strict=True)
-    }
-    if not by_level[UNSEEN].rows:
-        del by_level[UNSEEN]
-    return by_level
-
-
-def _binary(what: str, values: ArrayLike) -> NDArray[np.int64]:
-    array = np.asarray(values).reshape(-1)
-    if not np.isin(array, (0, 1)).all():
-        odd = array[~np.isin(array, (0, 1))][0]
-        raise DataError(f"expected every {what} to be 0 or 1, got {odd!r}; encode it first")
-    return array.astype(np.int64)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairsaoml.core.types import Attribute, Schema, State, Task
+from fairsaoml.core.types import Attribute, Schema, Shown, State, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.measures import Adapted
 from fairsaoml.evaluate.metrics import count, with_counts
@@ -36,9 +36,11 @@ def finished(
     records, predictions = [], []
     for index, (seed, one) in enumerate(zip(seeds, outcomes, strict=True)):
         task = tasks[index % len(tasks)]
-        rows = len(task.y)
-        records.append(line(round, seed, task, record(task, one, schema), seconds))
-        predictions.append((task, one.scores[:rows], one.margins[:rows] > 0))
+        # Of the rows that are there: padding stands behind them.
+        shown = Shown(*(None if by_row is None else by_row[: len(task.y)] for by_row in one.shown))
+        figures = record(task, one._replace(shown=shown), schema)
+        records.append(line(round, seed, task, figures, seconds))
+        predictions.append((task, shown.scores, shown.margins > 0))
     return RoundResult(round=round, records=records, predictions=predictions, state=state)
 
 
@@ -61,53 +63,39 @@ def line(
 
 def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
     """What a line of the journal says of a learner's round."""
-    rows = len(task.y)
-    zero_shot = tally(task.y, one.margins[:rows] > 0, task.group, schema)
-    info = one.info
+    shown, info = one.shown, one.info
+    decided = shown.margins > 0
     raised = [words for flag, words in WARNINGS.items() if info.flags.get(flag)]
+    plain = {}  # what the same learner would have decided had fairness no price
+    if shown.plain_margins is not None:
+        without = shown.plain_margins > 0
+        figures = tally(task.y, without, task.group, schema)
+        kept = {name: figures[name] for name in ("accuracy", "balanced_accuracy", "counts")}
+        plain = {"plain": {"changed": int(np.count_nonzero(without != decided)), **kept}}
     return {
-        **zero_shot,
-        "loss": float(one.loss) if rows else None,
+        **tally(task.y, decided, task.group, schema),
+        "loss": float(one.loss) if len(task.y) else None,
         "violation": [float(value) for value in one.violation],
         "dual": [float(value) for value in info.dual],
         "weights": [float(value) for value in info.weights[info.present]],
         "awake": [int(level) for level in np.flatnonzero(info.awake)],
-        "chances": chances_by_group(
-            one.scores[:rows],
-            task.y,
-            task.group,
-            schema.attributes,
-            None if one.threshold is None else one.threshold[:rows],
-        ),
-        **without_fairness(task, one, schema),
+        "chances": chances_by_group(shown, task.y, task.group, schema.attributes),
+        **plain,
         "warnings": [*task.warnings, *raised],
-        "adapted": after_adapting(task, one.adapted, schema),
+        "adapted": adapted_figures(task, one.adapted, schema),
     }
 
 
-def after_adapting(task: Task, adapted: Adapted | None, schema: Schema) -> dict[str, Any] | None:
+def adapted_figures(task: Task, adapted: Adapted | None, schema: Schema) -> dict[str, Any] | None:
     """The figures after a few labels of the round, on the rows held out; None: it has none."""
     if adapted is None:
         return None
-    held = adapted.held_out[: len(task.y)]
-    decided = adapted.margins[: len(task.y)] > 0
+    held = np.flatnonzero(adapted.held_out)  # padding is not held out
     return {
-        **tally(task.y[held], decided[held], task.group[held], schema),
-        "loss": float(adapted.loss) if held.any() else None,
+        **tally(task.y[held], adapted.margins[held] > 0, task.group[held], schema),
+        "loss": float(adapted.loss) if len(held) else None,
         "violation": [float(value) for value in adapted.violation],
     }
-
-
-def without_fairness(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
-    """What the same learner would have decided had fairness no price, where it can say that."""
-    if one.plain_margins is None:
-        return {}
-    rows = len(task.y)
-    plain = one.plain_margins[:rows] > 0
-    figures = tally(task.y, plain, task.group, schema)
-    kept = {name: figures[name] for name in ("accuracy", "balanced_accuracy", "counts")}
-    changed = int(np.count_nonzero(plain != (one.margins[:rows] > 0)))
-    return {"plain": {"changed": changed, **kept}}
 
 
 def tally(y: Any, decisions: Any, group: Any, schema: Schema) -> dict[str, Any]:
@@ -116,28 +104,24 @@ def tally(y: Any, decisions: Any, group: Any, schema: Schema) -> dict[str, Any]:
 
 
 def chances_by_group(
-    scores: Any,
-    y: Any,
-    group: Any,
-    attributes: tuple[Attribute, ...],
-    threshold: Any = None,
+    shown: Shown, y: Any, group: Any, attributes: Sequence[Attribute]
 ) -> dict[str, Any]:
     """Return, by attribute and level, rows, positive labels and summed probability by tenths.
 
     Args:
-        scores: logits.
+        shown: the rows' logits, and the probability that each needed, where the learner says it.
         y, group: the rows' labels and group codes.
         attributes: what the codes mean; rows of a group never declared are left out.
-        threshold: the probability that each row needed, where the learner can say it.
 
     >>> sex = Attribute(name="sex", levels=("f", "m"))
-    >>> chances = chances_by_group(np.array([0.0]), np.array([1.0]), np.array([[1]]), (sex,))
+    >>> even = Shown(scores=np.array([0.0]), margins=np.array([0.0]))
+    >>> chances = chances_by_group(even, np.array([1.0]), np.array([[1]]), (sex,))
     >>> chances["sex"]["m"]["tenths"][5], chances["sex"]["f"]["tenths"][5]
     ([1, 1, 0.5], [0, 0, 0.0])
     """
-    chance = 1 / (1 + np.exp(-np.clip(np.asarray(scores, np.float64), -50, 50)))
+    chance = 1 / (1 + np.exp(-np.clip(np.asarray(shown.scores, np.float64), -50, 50)))
     tenth = np.minimum((chance * TENTHS).astype(np.int64), TENTHS - 1)
-    chances: dict[str, Any] = {}
+    chances: dict[str, dict[str, Any]] = {}
     for column, (name, levels) in enumerate(attributes):
         code = group[:, column].astype(np.int64)
         places = code * TENTHS + tenth
@@ -145,21 +129,14 @@ def chances_by_group(
             np.bincount(places, weights, TENTHS * (len(levels) + 1)).reshape(-1, TENTHS)
             for weights in (None, y, chance)
         )
-        chances[name] = {
-            level: {
-                "tenths": [
-                    [int(rows[i, k]), int(positive[i, k]), float(summed[i, k])]
-                    for k in range(TENTHS)
-                ],
-                **_needed(threshold, code == i),
+        chances[name] = {}
+        for i, level in enumerate(levels):
+            tenths = zip(rows[i], positive[i], summed[i], strict=True)
+            own: dict[str, Any] = {
+                "tenths": [[int(n), int(y1), float(total)] for n, y1, total in tenths]
             }
-            for i, level in enumerate(levels)
-        }
+            if shown.threshold is not None and rows[i].any():
+                # One beyond 0 or 1 is as good as 0 or 1.
+                own["threshold"] = float(np.clip(shown.threshold[code == i], 0, 1).mean())
+            chances[name][level] = own
     return chances
-
-
-def _needed(threshold: Any, own: np.ndarray) -> dict[str, float]:
-    """The mean threshold of a group's rows; one beyond 0 or 1 is as good as 0 or 1."""
-    if threshold is None or not own.any():
-        return {}
-    return {"threshold": float(np.clip(threshold[own], 0, 1).mean())}

@@ -18,14 +18,11 @@ from fairsaoml.evaluate.measures import Adapted, after_adapting, loss_and_violat
 class Outcome(NamedTuple):
     """What a compiled round tells: the rows as they were scored and decided, and diagnostics."""
 
-    scores: Float[Array, "row"]
-    margins: Float[Array, "row"]  # above 0: decided positive
+    shown: Shown  # what the rows were scored and decided with
     loss: Float[Array, ""]  # mean logistic loss of the scores
     violation: Float[Array, "constraint"]  # smooth violations of the margins
     adapted: Adapted | None  # None of a learner without such a pass
     info: RoundInfo
-    plain_margins: Float[Array, "row"] | None  # what would have decided without fairness
-    threshold: Float[Array, "row"] | None  # the probability that a row needed
 
 
 def run_round(
@@ -47,9 +44,7 @@ def run_round(
         if learner.adapt:
             adapted = after_adapting(learner, problem, keys.split, state, batch)
     loss, violation = loss_and_violation(problem, shown.scores, shown.margins, batch)
-    return learned, Outcome(
-        **shown._asdict(), loss=loss, violation=violation, adapted=adapted, info=info
-    )
+    return learned, Outcome(shown, loss, violation, adapted, info)
 
 
 def shown_by(learner: Learner, state: State, x: Any, group: Any) -> Shown:

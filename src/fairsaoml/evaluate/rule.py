@@ -5,8 +5,7 @@ from collections.abc import Iterable
 RULE = 0.8
 
 Verdict = str  # a key of MARKS
-MARKS = {"met": "✓", "missed": "✗", "too few": "?", "undefined": "-"}
-WORST_FIRST = ("missed", "undefined", "too few", "met")
+MARKS = {"missed": "✗", "undefined": "-", "too few": "?", "met": "✓"}  # the worst first
 MOST_DIGITS = 7
 
 
@@ -16,7 +15,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     >>> worst(["met", "missed", "too few"]), worst(["met", "too few"])
     ('missed', 'too few')
     """
-    return min(verdicts, key=WORST_FIRST.index)
+    return min(verdicts, key=list(MARKS).index)
 
 
 def ratio_words(value: float | None, line: float = RULE) -> str:

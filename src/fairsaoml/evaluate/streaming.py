@@ -25,19 +25,15 @@ import narwhals as nw
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.evaluate.confidence import (
-    Interval,
-    largest_difference_interval,
-    smallest_ratio_interval,
-)
+from fairsaoml.evaluate.confidence import largest_difference_interval, smallest_ratio_interval
 from fairsaoml.evaluate.metrics import (
     METRICS,
     MINIMUM_COUNT,
     ODDS,
     RATES,
     Counts,
+    compare,
     figures,
-    incomparable,
     lacks,
     metric_of,
     summed,
@@ -175,11 +171,11 @@ class StreamingMetric:
 
     def group_min(self) -> Any:
         """Each metric of the group where it is lowest."""
-        return self._answer(lambda name: min(_known(self._values(name)), default=math.nan))
+        return self._answer(lambda name: min(self._known(name), default=math.nan))
 
     def group_max(self) -> Any:
         """Each metric of the group where it is highest."""
-        return self._answer(lambda name: max(_known(self._values(name)), default=math.nan))
+        return self._answer(lambda name: max(self._known(name), default=math.nan))
 
     def difference(self, method: Method = "between_groups") -> Any:
         """Each metric's largest difference of two groups, or of a group and all: 0 is fair.
@@ -279,32 +275,25 @@ class StreamingMetric:
     def _gap(
         self, metric: str | None, level: float, minimum_count: int, *, ratio: bool
     ) -> GapInterval:
-        if metric is None and len(self._metrics) == 1:
-            metric = self._metrics[0]
+        metric = self._metrics[0] if metric is None and len(self._metrics) == 1 else metric
         if metric not in RATES:
             raise ConfigError(
                 f"expected a rate for an interval, got {metric!r}; known: {', '.join(RATES)}"
             )
         rate = RATES[metric]
         shares = {group: rate.share(counts) for group, counts in self.counts.items()}
-        undefined = incomparable(shares, rate)
-        rates = [] if undefined else [share.rate for share in shares.values()]
-        if ratio and rates and not max(rates):
-            rates, undefined = [], f"0/0, no {rate.hits} in any group"
-        value = None
-        if rates:
-            value = min(rates) / max(rates) if ratio else max(rates) - min(rates)
-        interval = Interval(0.0, 1.0)  # of fewer than two groups nothing can be said
-        if len(shares) > 1:
-            interval_of = smallest_ratio_interval if ratio else largest_difference_interval
-            interval = interval_of(list(shares.values()), level)
+        smallest, largest, undefined = compare(shares, rate)
+        value = smallest if ratio else largest
+        if value is None and not undefined:
+            undefined = f"0/0, no {rate.hits} in any group"
+        interval_of = smallest_ratio_interval if ratio else largest_difference_interval
+        interval = interval_of(list(shares.values()), level)
         seen = {group: share.part if ratio else share.whole for group, share in shares.items()}
         few = ", ".join(repr(group) for group, number in seen.items() if number < minimum_count)
         what = rate.hits if ratio else rate.row.replace("row", "rows", 1)
         return GapInterval(
-            value=value,
-            low=interval.low,
-            high=interval.high,
+            value,
+            *interval,
             undefined=f"{metric}: {undefined}" if undefined else "",
             insufficient=f"{metric}: fewer than {minimum_count} {what} in {few}" if few else "",
         )
@@ -319,20 +308,23 @@ class StreamingMetric:
         """A metric by group, in the order of `_groups`."""
         return [metric_of(name, self._by_group.get(group, Counts())) for group in self._groups()]
 
+    def _known(self, name: str) -> list[float]:
+        """A metric of the groups that have rows."""
+        return [value for value in self._values(name) if not math.isnan(value)]
+
     def _difference(self, name: str, method: Method) -> float:
-        known = _known(self._values(name))
-        from_what = self._reference(name, method, min(known, default=math.nan))
-        return max((abs(value - from_what) for value in known), default=math.nan)
+        reference = self._reference(name, method, min)
+        return max((abs(value - reference) for value in self._known(name)), default=math.nan)
 
     def _ratio(self, name: str, method: Method) -> float:
-        known = _known(self._values(name))
-        to_what = self._reference(name, method, max(known, default=math.nan))
-        below_one = [min(value, to_what) / max(value, to_what) for value in known if to_what]
-        return min(below_one, default=math.nan)
+        reference = self._reference(name, method, max)
+        pairs = [sorted((value, reference)) for value in self._known(name) if reference]
+        return min((low / high for low, high in pairs), default=math.nan)
 
-    def _reference(self, name: str, method: Method, between_groups: float) -> float:
+    def _reference(self, name: str, method: Method, extreme: Callable[..., float]) -> float:
+        """What groups are compared with: the lowest or highest of them, or all rows."""
         if method == "between_groups":
-            return between_groups
+            return extreme(self._known(name), default=math.nan)
         if method == "to_overall":
             return metric_of(name, summed(self._by_group.values()))
         raise ConfigError(f"expected method 'between_groups' or 'to_overall', got {method!r}")
@@ -346,15 +338,14 @@ class StreamingMetric:
     def _count(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> dict[Group, Counts]:
         """A batch's counts by group. Only a batch without fault leaves a trace in `self`."""
         columns = sensitive_columns(sensitive_features)
-        names, values = tuple(columns), [_plain(column) for column in columns.values()]
-        if self._columns and names != self._columns:
-            if sorted(names) != sorted(self._columns):
-                raise DataError(
-                    f"expected the sensitive columns {', '.join(self._columns)} of the first "
-                    f"batch, got {', '.join(names)}; name them alike in every batch"
-                )
-            values = [values[names.index(name)] for name in self._columns]
-        label, decision = np.asarray(y_true).reshape(-1), np.asarray(y_pred).reshape(-1)
+        names = self._columns or tuple(columns)
+        if set(names) != columns.keys():
+            raise DataError(
+                f"expected the sensitive columns {', '.join(names)} of the first batch, got "
+                f"{', '.join(columns)}; name them alike in every batch"
+            )
+        values = [_plain(columns[name]) for name in names]
+        label, decision = (np.asarray(of_rows).reshape(-1).tolist() for of_rows in (y_true, y_pred))
         rows = [len(label), len(decision), *map(len, values)]
         if len(set(rows)) > 1:
             raise DataError(
@@ -362,21 +353,21 @@ class StreamingMetric:
                 f"{rows[0]} labels, {rows[1]} predictions and sensitive features for "
                 f"{', '.join(map(str, rows[2:]))} rows; pass one of each per row"
             )
-        seen = {*label.tolist(), *decision.tolist()} - {self._pos_label} | self._other_labels
+        seen = {*label, *decision} - {self._pos_label} | self._other_labels
         _require_values("labels and predictions", seen)
         if len(seen) > 1:
             raise DataError(
                 f"expected pos_label={self._pos_label!r} and one other label, got "
                 f"{', '.join(sorted(map(repr, seen)))} besides it; decide which one is positive"
             )
-        for name, column in zip(self._columns or names, values, strict=True):
+        for name, column in zip(names, values, strict=True):
             _require_values(name, set(column))
         groups = list(zip(*values, strict=True))
         positive = [
-            [value == self._pos_label for value in rows.tolist()] for rows in (label, decision)
+            [value == self._pos_label for value in of_rows] for of_rows in (label, decision)
         ]
         kinds = Counter(zip(groups, *positive, strict=True))
-        self._columns = self._columns or names
+        self._columns = names
         self._other_labels = frozenset(seen)
         four = list(product((False, True), repeat=2))
         return {
@@ -418,19 +409,15 @@ def _less(counts: Mapping[Group, Counts], batch: Mapping[Group, Counts]) -> dict
 
 def _require_values(what: str, values: Iterable[Any]) -> None:
     for value in values:
-        if _is_missing(value):
+        try:
+            missing = value is None or bool(value != value)  # NaN is not itself
+        except TypeError:  # pandas' missing value will not say
+            missing = True
+        if missing:
             raise DataError(
                 f"expected a value in every row of {what}, got {value!r}; "
                 "fill it in or leave the row out"
             )
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN (which is not itself), or pandas' missing value (which will not say)."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        return True
 
 
 def _plain(column: Any) -> list[Any]:
@@ -438,10 +425,6 @@ def _plain(column: Any) -> list[Any]:
     if isinstance(column, nw.Series):
         return column.to_list()
     return column.tolist() if isinstance(column, np.ndarray) else list(column)
-
-
-def _known(values: Iterable[float]) -> list[float]:
-    return [value for value in values if not math.isnan(value)]
 
 
 def _pandas() -> Any:

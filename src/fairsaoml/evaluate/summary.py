@@ -76,9 +76,7 @@ def summarise(
         "stream": stream,
         "seeds": list(seeds),
         "rounds": len({line["round"] for line in lines}),
-        "left_out": _left_out(lines)
-        | {"columns": columns_left_out}
-        | _reasons(lines, column_reasons),
+        "left_out": _left_out(lines, columns_left_out, column_reasons),
         "overall": _block(lines),
         "last": _block(_last(lines)),
         "domains": domains,
@@ -86,45 +84,41 @@ def summarise(
     }
 
 
-def _left_out(lines: Sequence[Line]) -> dict[str, int]:
-    """What was not learned from: rounds (by any seed), updates (of all seeds), rows of the stream.
+def _left_out(lines: Sequence[Line], columns: int, why_columns: Sequence[str]) -> dict[str, Any]:
+    """What was not learned from: rounds (by any seed), updates (of all seeds), rows and columns.
 
-    >>> line = {"round": 1, "seed": 0, "warnings": [WARNINGS["empty"]], "left_out": 3}
-    >>> _left_out([line, {"round": 2, "seed": 0, "warnings": []}])
-    {'rounds': 1, 'updates': 0, 'rows': 3}
+    `reasons` are those that are known, each with its number of rows or columns.
+
+    >>> line = {"seed": 0, "warnings": ["3 rows without a label were left out"], "left_out": 3}
+    >>> empty = {"round": 2, "seed": 0, "warnings": [WARNINGS["empty"]]}
+    >>> _left_out([line | {"round": 1}, line | {"round": 1, "seed": 1}, empty], 1, ["as asked"])
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'rounds': 1, 'updates': 0, 'rows': 3, 'columns': 1,
+     'reasons': {'rows': {'without a label': 3}, 'columns': {'as asked': 1}}}
     """
-    idle = {WARNINGS["empty"], WARNINGS["not_finite"]}
-    said = [set(line.get("warnings", ())) for line in lines]
-    learned = {line["round"] for line, words in zip(lines, said, strict=True) if not words & idle}
-    rows: dict[int, int] = {}
+    learned, updates = set(), 0
+    rows: Counter[int] = Counter()  # of a round: its seeds share them
+    why_rows: Counter[tuple[str, int]] = Counter()
     for line in lines:
-        rows[line["round"]] = max(rows.get(line["round"], 0), line.get("left_out", 0))
+        round, words = line["round"], set(line.get("warnings") or ())
+        updates += WARNINGS["not_finite"] in words
+        if not words & {WARNINGS["empty"], WARNINGS["not_finite"]}:
+            learned.add(round)
+        rows[round] = max(rows[round], line.get("left_out", 0))
+        for said in filter(None, map(LEFT_OUT.fullmatch, line.get("warnings") or ())):
+            why_rows[said[2], round] = max(why_rows[said[2], round], int(said[1]))
+    by_reason: Counter[str] = Counter()
+    for (why, _), number in why_rows.items():
+        by_reason[why] += number
+    known = {"rows": dict(by_reason), "columns": dict(Counter(why_columns))}
+    known = {what: numbers for what, numbers in known.items() if numbers}
     return {
         "rounds": len(rows) - len(learned),
-        "updates": sum(WARNINGS["not_finite"] in words for words in said),
-        "rows": sum(rows.values()),
+        "updates": updates,
+        "rows": rows.total(),
+        "columns": columns,
+        **({"reasons": known} if known else {}),
     }
-
-
-def _reasons(lines: Sequence[Line], columns: Sequence[str]) -> dict[str, Any]:
-    """Why rows and columns were left out, each reason with their number; empty where none is known.
-
-    >>> line = {"round": 1, "seed": 0, "warnings": ["3 rows without a label were left out"]}
-    >>> _reasons([line, line | {"seed": 1}, line | {"round": 2}], ["as asked"])
-    {'reasons': {'rows': {'without a label': 6}, 'columns': {'as asked': 1}}}
-    """
-    rounds: dict[tuple[int, str], int] = {}  # rows of a round: its seeds share them
-    for line in lines:
-        for warning in line.get("warnings") or ():
-            if said := LEFT_OUT.fullmatch(warning):
-                key = line["round"], said[2]
-                rounds[key] = max(rounds.get(key, 0), int(said[1]))
-    rows: Counter[str] = Counter()
-    for (_, why), number in rounds.items():
-        rows[why] += number
-    known = {"rows": dict(rows), "columns": dict(Counter(columns))}
-    known = {what: numbers for what, numbers in known.items() if numbers}
-    return {"reasons": known} if known else {}
 
 
 def _last(lines: Sequence[Line]) -> list[Line]:
@@ -150,28 +144,25 @@ def _block(lines: Sequence[Line]) -> dict[str, Any]:
 
 def _means(lines: Sequence[Line]) -> dict[str, Any]:
     """Each figure's mean and spread over seeds of its mean over rounds, nulls skipped."""
-    mean: dict[str, float | None] = {}
-    spread: dict[str, float | None] = {}
-    skipped: dict[str, int] = {}
+    means: dict[str, dict[str, float | None]] = {"mean": {}, "spread": {}, "skipped": {}}
     for name in FIGURES:
         by_seed: dict[int, list[float]] = {}
         for line in lines:
             if line.get(name) is not None:
                 by_seed.setdefault(line["seed"], []).append(line[name])
         of_seeds = [fmean(values) for values in by_seed.values()]
-        mean[name] = fmean(of_seeds) if of_seeds else None
-        spread[name] = stdev(of_seeds) if len(of_seeds) > 1 else None
-        missing = len(lines) - sum(map(len, by_seed.values()))
-        if missing:
-            skipped[name] = missing
-    return {"mean": mean, "spread": spread, "skipped": skipped}
+        means["mean"][name] = fmean(of_seeds) if of_seeds else None
+        means["spread"][name] = stdev(of_seeds) if len(of_seeds) > 1 else None
+        if missing := len(lines) - sum(map(len, by_seed.values())):
+            means["skipped"][name] = missing
+    return means
 
 
 def _of_windows(lines: Sequence[Line]) -> dict[str, float | None]:
     """Each figure's mean over windows, then over seeds."""
-    of_windows = []
-    for window in windows_of(lines):
-        for seed in dict.fromkeys(line["seed"] for line in window):
-            own = [line for line in window if line["seed"] == seed]
-            of_windows.append({**with_counts(pooled(own)), "seed": seed})
+    of_windows = [
+        {**with_counts(pooled(line for line in window if line["seed"] == seed)), "seed": seed}
+        for window in windows_of(lines)
+        for seed in dict.fromkeys(line["seed"] for line in window)
+    ]
     return _means(of_windows)["mean"]

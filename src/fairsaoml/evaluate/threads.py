@@ -67,4 +67,5 @@ def one_blas_thread() -> Iterator[None]:
 def _blas() -> list[LibController]:
     import scipy.linalg  # noqa: F401  the BLAS that XLA uses: it must be loaded to be held
 
+    _keep_memory()  # once, where a learner first computes
     return ThreadpoolController().select(user_api="blas").lib_controllers

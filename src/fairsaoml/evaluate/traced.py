@@ -10,7 +10,7 @@ import gc
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,52 +69,34 @@ class TracedOnce:
 
     def lower(self, *arguments: Any) -> Any:
         """The program for such arguments, before it is compiled."""
-        with uncollected():
-            program = jit(self._traced(arguments), donate_argnums=self.donate)
-            return program.lower(*arguments)
+        was_on = gc.isenabled()
+        gc.disable()  # a fifth of the time that tracing takes went into a search for garbage
+        try:
+            return jit(self._traced(arguments), donate_argnums=self.donate).lower(*arguments)
+        finally:
+            if was_on:
+                gc.enable()
 
     def _traced(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """The function as it was traced for such arguments, now or in an earlier process."""
         if self.made_of is None:
             return self.function
-        return _exported(self.function, self.made_of, self.returned, arguments).call
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without a search for garbage: a fifth of the time that tracing takes went into it."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _exported(
-    function: Callable[..., Any],
-    made_of: str,
-    returned: tuple[type, ...],
-    arguments: tuple[Any, ...],
-) -> export.Exported:
-    """A function as it was traced for such arguments, now or in an earlier process."""
-    for kind in {*returned, *_named_tuples(arguments)}:
-        with suppress(ValueError):  # known already
-            name = f"{kind.__module__}.{kind.__qualname__}"
-            export.register_namedtuple_serialization(kind, serialized_name=name)
-    path = _path(made_of, arguments)
-    kept = path.read_bytes() if path.exists() else b""
-    content = kept[DIGEST:]
-    if content and hashlib.sha256(content).digest() == kept[:DIGEST]:
-        return export.deserialize(bytearray(content))
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), arguments)
-    # JAX keeps what it traced for as long as the function lives: this one does not.
-    exported = export.export(jax.jit(lambda *arguments: function(*arguments)))(*shapes)
-    content = bytes(exported.serialize())
-    with suppress(OSError):  # a full or read-only disk costs time, not the run
-        make_folder(path.parent)
-        write_bytes(path, hashlib.sha256(content).digest() + content)
-    return export.deserialize(bytearray(content))
+        for kind in {*self.returned, *_named_tuples(jax.tree.structure(arguments))}:
+            with suppress(ValueError):  # known already
+                name = f"{kind.__module__}.{kind.__qualname__}"
+                export.register_namedtuple_serialization(kind, serialized_name=name)
+        path = _path(self.made_of, arguments)
+        kept = path.read_bytes() if path.exists() else b""
+        content = kept[DIGEST:]
+        if not content or hashlib.sha256(content).digest() != kept[:DIGEST]:
+            shapes = jax.tree.map(lambda one: jax.ShapeDtypeStruct(one.shape, one.dtype), arguments)
+            # JAX keeps what it traced for as long as the function lives: this one does not.
+            traced = export.export(jax.jit(lambda *arguments: self.function(*arguments)))(*shapes)
+            content = bytes(traced.serialize())
+            with suppress(OSError):  # a full or read-only disk costs time, not the run
+                make_folder(path.parent)
+                write_bytes(path, hashlib.sha256(content).digest() + content)
+        return export.deserialize(bytearray(content)).call
 
 
 def _path(made_of: str, arguments: tuple[Any, ...]) -> Path:
@@ -134,18 +116,13 @@ def _path(made_of: str, arguments: tuple[Any, ...]) -> Path:
 def _code() -> str:
     """A checksum of the code that rounds are made of."""
     package = Path(fairsaoml.__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(file for part in PARTS for file in (package / part).rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    files = sorted(file for part in PARTS for file in (package / part).rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _named_tuples(value: Any) -> Iterator[type]:
-    """The types of the named tuples that a value is made of."""
-    if isinstance(value, tuple | list):
-        if hasattr(value, "_fields"):
-            yield type(value)
-        for part in value:
-            yield from _named_tuples(part)
-    elif isinstance(value, dict):
-        yield from _named_tuples(list(value.values()))
+def _named_tuples(tree: Any) -> Iterator[type]:
+    """The types of the named tuples in a structure."""
+    if (node := tree.node_data()) and hasattr(node[0], "_fields"):
+        yield node[0]
+    for part in tree.children():
+        yield from _named_tuples(part)

@@ -16,7 +16,7 @@ whose group is unknown are counted and compared with nobody.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations, product
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -99,6 +99,11 @@ class Comparison(NamedTuple):
     higher: str
     undefined: tuple[str, ...] = ()  # the rates that some groups cannot be compared by
 
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """The ratio and its interval, as they stand in a verdict."""
+        return {"ratio": self.ratio, **self.interval._asdict()}
+
 
 def answer_of(ratio: float | None, interval: Interval, asked: float) -> str:
     """Return a key of ANSWERS.
@@ -141,24 +146,17 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
     first = first_judged(max(line["round"] for line in every))
     learned = [line for line in every if line["round"] >= first]
     windows, rounds = windows_of(learned), windows_of(learned, size=1)
-    attributes = {}
+    attributes: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(name for line in every for name in line["counts"]):
         total = mean_counts(every, name)
-        known, singly = (
-            [_declared(mean_counts(lines, name)) for lines in cut] for cut in (windows, rounds)
-        )
+        groups, singly = _declared(windows, name), _declared(rounds, name)
+        names = list(dict.fromkeys(chain(*(groups or _declared([every], name)))))
         notions = {
-            key: {
-                "asked": key in asked.notions,
-                **(
-                    _notion(windows, known, singly, key, asked)
-                    if windows
-                    else _unlearned(total, key)
-                ),
-            }
+            key: {"asked": key in asked.notions}
+            | _notion(windows, groups, singly, names, key, asked)
             for key in NOTIONS
         }
-        answer = min((notions[key]["answer"] for key in asked.judged), key=list(ANSWERS).index)
+        answer = _worst(notions[key]["answer"] for key in asked.judged)
         attributes[name] = {
             "answer": answer,
             "sentence": _sentence(name, answer, {key: notions[key] for key in asked.judged}, asked),
@@ -169,12 +167,16 @@ def judge(lines: Iterable[Line], asked: Asked) -> dict[str, Any]:
         }
     answers = {name: entry["answer"] for name, entry in attributes.items()}
     return {
-        "answer": min(answers.values(), key=list(ANSWERS).index, default="too few"),
+        "answer": _worst(answers.values()),
         "sentence": _headline(answers),
         "asked": {name: list(v) if type(v) is tuple else v for name, v in asked._asdict().items()},
         "level": LEVEL,
         "attributes": attributes,
     }
+
+
+def _worst(answers: Iterable[str]) -> str:
+    return min(answers, key=list(ANSWERS).index, default="too few")
 
 
 def _new_groups(lines: Sequence[Line], attribute: str) -> dict[str, dict[str, int]]:
@@ -209,18 +211,17 @@ def compared(windows: Sequence[Groups], notion: str, groups: Sequence[str]) -> C
     rates = NOTIONS[notion].rates
     each = _each(groups, notion)
     pairs, undefined = [], dict[str, None]()
-    for one, other in combinations(groups, 2):
-        for rate in rates:
-            shares = [(_share(w, one, rate), _share(w, other, rate)) for w in windows]
-            ratio, interval = typical_ratio(shares, each)
-            if ratio is None:
-                undefined[rate] = None
-            else:
-                pairs.append((ratio, interval, rate, one, other))
+    for (one, other), rate in product(combinations(groups, 2), rates):
+        shares = [(_share([w], one, rate), _share([w], other, rate)) for w in windows]
+        ratio, interval = typical_ratio(shares, each)
+        if ratio is None:
+            undefined[rate] = None
+        else:
+            pairs.append((ratio, interval, rate, one, other))
     if not pairs:
         return Comparison(None, Interval(0.0, 1.0), rates[0], "", "", tuple(undefined))
     ratio, _, rate, one, other = min(pairs, key=lambda pair: pair[0])
-    lower, higher = sorted((one, other), key=lambda g: _pooled_rate(windows, g, rate))
+    lower, higher = sorted((one, other), key=lambda group: _share(windows, group, rate).rate)
     low = 0.0 if undefined else min(interval.low for _, interval, *_ in pairs)
     return Comparison(
         ratio=ratio,
@@ -258,82 +259,57 @@ def _notion(
     windows: Sequence[Sequence[Line]],
     groups: Sequence[Groups],
     singly: Sequence[Groups],
+    names: Sequence[str],
     key: str,
     asked: Asked,
 ) -> dict[str, Any]:
     """One notion of one attribute: the comparison of the groups large enough, and its answer.
 
     Args:
+        windows: those that may be judged; none where only round 1 is there.
         groups: the counts of each of `windows`; `singly`: of each of their rounds.
+        names: all groups that are there.
     """
-    names = list(dict.fromkeys(name for window in groups for name in window))
-    total = {name: summed(w.get(name, Counts()) for w in groups) for name in names}
-    each = _each(names, key)
+    rates, total = NOTIONS[key].rates, {name: _summed(groups, [name]) for name in names}
     left_out = {}
-    for name in names:
-        if not _enough(groups, name, key, min(asked.ratio, RULE), each):
+    for name in names if windows else ():
+        if not _enough(groups, name, key, min(asked.ratio, RULE), _each(names, key)):
             rest = summed(total[other] for other in names if other != name)
             own = compared([{name: total[name], "": rest}], key, [name, ""])
             if answer_of(own.ratio, own.interval, asked.ratio) != "not fair":
-                rows = round(total[name].rows)
-                left_out[name] = {"rows": rows, "ratio": own.ratio, **own.interval._asdict()}
-    kept = [name for name in names if name not in left_out]
+                left_out[name] = {"rows": round(total[name].rows), **own.figures}
+    kept, judged = [name for name in names if name not in left_out], groups[-1:]
     if len(kept) < 2:  # nobody to compare with: then all are, and the interval says how little
-        kept, left_out, chosen = names, {}, len(groups)
+        kept, left_out, judged = list(names), {}, groups
         comparison = compared([total], key, kept)
     else:
-        each, chosen = _each(kept, key), 1
-        while chosen < len(groups) and not all(
-            _enough(groups[-chosen:], name, key, asked.ratio, each) for name in kept
+        each = _each(kept, key)
+        while len(judged) < len(groups) and not all(
+            _enough(judged, name, key, asked.ratio, each) for name in kept
         ):
-            chosen += 1
-        comparison = compared(groups[-chosen:], key, kept)
-    by_window = [compared([window], key, kept) for window in groups]
-    answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in by_window]
+            judged = groups[-len(judged) - 1 :]
+        comparison = compared(judged, key, kept)
+    alone = [compared([window], key, kept) for window in groups]
+    answers = [answer_of(one.ratio, one.interval, asked.ratio) for one in alone]
     answer = answer_of(comparison.ratio, comparison.interval, asked.ratio)
-    if chosen > 1:  # single windows say less than all of them together
-        answers[-chosen:] = [answer] * chosen
-    worse, better = comparison.lower, comparison.higher
-    if not asked.favourable:
-        worse, better = better, worse
-    shares = {g: _pooled(groups[-chosen:], g, comparison.rate) for g in kept}
-    rounds = len({line["round"] for window in windows[-chosen:] for line in window})
-    by_round = compared(singly[-rounds:], key, kept)
+    if len(judged) > 1:  # single windows say less than all of them together
+        answers[-len(judged) :] = [answer] * len(judged)
+    shares = {group: _share(judged, group, comparison.rate) for group in kept}
+    latest = chain(*windows[len(windows) - len(judged) :])
+    rounds = sorted({line["round"] for line in latest})
     return {
         "answer": answer,
-        "ratio": comparison.ratio,
-        "low": comparison.interval.low,
-        "high": comparison.interval.high,
-        "rounds": [windows[-chosen][0]["round"], windows[-1][-1]["round"]],
-        "windows": chosen,
+        **comparison.figures,
+        "rounds": [rounds[0], rounds[-1]] if rounds else [],
+        "windows": len(judged),
         "rate": comparison.rate,
-        "worse_off": worse,
-        "better_off": better,
+        "worse_off": comparison.lower if asked.favourable else comparison.higher,
+        "better_off": comparison.higher if asked.favourable else comparison.lower,
         "shares": {g: [round(share.part), round(share.whole)] for g, share in shares.items()},
-        "since": windows[_since(answers)][0]["round"],
-        "by_round": {"ratio": by_round.ratio, **by_round.interval._asdict()},
-        "undefined": list(comparison.undefined),
+        "since": windows[_since(answers)][0]["round"] if windows else 1,
+        "by_round": compared(singly[len(singly) - len(rounds) :], key, kept).figures,
+        "undefined": list(comparison.undefined if windows else rates),
         "left_out": left_out,
-    }
-
-
-def _unlearned(total: Groups, key: str) -> dict[str, Any]:
-    """One notion of one attribute where nothing was decided after anything was learned."""
-    return {
-        "answer": "too few",
-        "ratio": None,
-        "low": 0.0,
-        "high": 1.0,
-        "rounds": [],
-        "windows": 0,
-        "rate": NOTIONS[key].rates[0],
-        "worse_off": "",
-        "better_off": "",
-        "shares": {group: [0, 0] for group in total if group not in APART},
-        "since": 1,
-        "by_round": {"ratio": None, "low": 0.0, "high": 1.0},
-        "undefined": list(NOTIONS[key].rates),
-        "left_out": {},
     }
 
 
@@ -346,29 +322,24 @@ def _each(groups: Sequence[str], notion: str) -> float:
 def _enough(windows: Sequence[Groups], group: str, key: str, ratio: float, level: float) -> bool:
     """Whether a group's rows could tell equal treatment from the ratio, were it so treated."""
     z = NormalDist().inv_cdf((1 + level) / 2)
+    others = [name for name in windows[-1] if name != group]
     for rate in NOTIONS[key].rates:
-        own = _pooled(windows, group, rate)
-        rest = [_pooled(windows, name, rate) for name in windows[-1] if name != group]
-        others = sum(share.whole for share in rest)
-        part, whole = own.part + sum(share.part for share in rest), own.whole + others
-        if not (part and own.whole and others):
+        own, rest = _share(windows, group, rate), RATES[rate].share(_summed(windows, others))
+        part, whole = own.part + rest.part, own.whole + rest.whole
+        if not (part and own.whole and rest.whole):
             return False
         odds = (whole - part) / part
-        if z * math.sqrt(odds * (1 / own.whole + 1 / others)) > -math.log(ratio):
+        if z * math.sqrt(odds * (1 / own.whole + 1 / rest.whole)) > -math.log(ratio):
             return False
     return True
 
 
 def _headline(answers: Mapping[str, str]) -> str:
     """The headline, such as "Fair by sex; not enough rows to tell by race"."""
-    by_answer: dict[str, list[str]] = {}
-    for name, answer in answers.items():
-        by_answer.setdefault(answer, []).append(name)
-    said = [
-        f"{ANSWERS[answer]} by {' and '.join(by_answer[answer])}"
-        for answer in ANSWERS
-        if answer in by_answer
-    ]
+    said = []
+    for answer, words in ANSWERS.items():
+        names = [name for name in answers if answers[name] == answer]
+        said += [f"{words} by {' and '.join(names)}"] if names else []
     words = "; ".join(said) or "no group to compare"
     return words[0].upper() + words[1:]
 
@@ -383,22 +354,18 @@ def _sentence(
         if entry["ratio"] is None:
             said.append(f"{name} is undefined, for want of rows")
             continue
-        value = ratio_words(entry["ratio"], asked.ratio)
-        first, last = entry["rounds"]
-        near = entry["answer"] == "fair" and entry["ratio"] < asked.ratio
-        said.append(
-            f"{name} is {value} ({entry['low']:.2f} to {entry['high']:.2f})"
-            f" in rounds {first} to {last}"
-            + (", at what was asked within its error" if near else "")
-        )
+        reach = f"({entry['low']:.2f} to {entry['high']:.2f})"
+        rounds = "rounds {} to {}".format(*entry["rounds"])
+        words = f"{name} is {ratio_words(entry['ratio'], asked.ratio)} {reach} in {rounds}"
+        if entry["answer"] == "fair" and entry["ratio"] < asked.ratio:
+            words += ", at what was asked within its error"
         if averaged_out(entry, asked.ratio):
-            single = entry["by_round"]
-            said[-1] += (
-                f", but {single['ratio']:.2f} ({single['low']:.2f} to {single['high']:.2f}) round"
-                " by round: gaps come and go, and average out within ten rounds"
-            )
+            single = "{ratio:.2f} ({low:.2f} to {high:.2f})".format(**entry["by_round"])
+            words += f", but {single} round by round: gaps come and go, and average out within "
+            words += "ten rounds"
         for rate in entry["undefined"]:
-            said[-1] += f", its {rate.replace('_', ' ')} undefined for some group"
+            words += f", its {rate.replace('_', ' ')} undefined for some group"
+        said.append(words)
     by_rule = asked.ratio == RULE
     goal = f"the 80 % rule is {RULE:.2f}" if by_rule else f"{asked.ratio:.2f} was asked for"
     if asked.unmeasured:
@@ -420,19 +387,15 @@ def mean_counts(window: Iterable[Line], attribute: str) -> dict[str, Counts]:
     return {group: Counts(*(n / seeds for n in six)) for group, six in groups.items()}  # type: ignore[arg-type]
 
 
-def _declared(groups: Groups) -> Groups:
-    return {group: counts for group, counts in groups.items() if group not in APART}
+def _declared(windows: Iterable[Sequence[Line]], attribute: str) -> list[Groups]:
+    """Each window's counts of the groups that may be compared."""
+    counts = (mean_counts(lines, attribute) for lines in windows)
+    return [{g: six for g, six in groups.items() if g not in APART} for groups in counts]
 
 
-def _share(window: Groups, group: str, rate: str) -> Share:
-    return RATES[rate].share(window.get(group, Counts()))
+def _share(windows: Iterable[Groups], group: str, rate: str) -> Share:
+    return RATES[rate].share(_summed(windows, [group]))
 
 
-def _pooled(windows: Sequence[Groups], group: str, rate: str) -> Share:
-    shares = [_share(window, group, rate) for window in windows]
-    return Share(sum(share.part for share in shares), sum(share.whole for share in shares))
-
-
-def _pooled_rate(windows: Sequence[Groups], group: str, rate: str) -> float:
-    share = _pooled(windows, group, rate)
-    return share.rate if share.whole else 0.0
+def _summed(windows: Iterable[Groups], groups: Sequence[str]) -> Counts:
+    return summed(window[group] for window in windows for group in groups if group in window)

@@ -5,6 +5,7 @@ ten rounds of one domain, and then averaged.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 WINDOW = 10  # rounds
@@ -24,13 +25,10 @@ def windows_of(lines: Iterable[Line], size: int = WINDOW) -> list[list[Line]]:
     by_round: dict[int, list[Line]] = {}
     for line in lines:
         by_round.setdefault(line["round"], []).append(line)
-    windows: list[list[Line]] = []
-    begun = 0  # rounds in the window at hand
-    for number in sorted(by_round, reverse=True):
-        domain = by_round[number][0]["domain"]
-        if begun == size or not windows or windows[-1][-1]["domain"] != domain:
-            windows.append([])
-            begun = 0
-        windows[-1] += reversed(by_round[number])
-        begun += 1
-    return [window[::-1] for window in reversed(windows)]
+    rounds = [by_round[number] for number in sorted(by_round)]
+    windows = []
+    for _, domain in groupby(rounds, key=lambda of_seeds: of_seeds[0]["domain"]):
+        own = list(domain)
+        for end in range(len(own) % size or size, len(own) + 1, size):
+            windows.append([line for one in own[max(end - size, 0) : end] for line in one])
+    return windows

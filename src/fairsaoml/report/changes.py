@@ -8,10 +8,10 @@ anyway; then the rounds on both sides of it are searched again (binary segmentat
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
-from operator import sub
 from statistics import NormalDist, mean, median
 from typing import NamedTuple
+
+import numpy as np
 
 from fairsaoml.evaluate.confidence import Share
 from fairsaoml.evaluate.metrics import RATES, RECALLS, Counts, summed
@@ -68,7 +68,7 @@ class Series:
     def __init__(self, rounds: Sequence[Counts], measures: Mapping[str, Measure]) -> None:
         self.measures = measures
         self.rounds = len(rounds)
-        self.until = list(accumulate(rounds, lambda *two: summed(two), initial=Counts()))
+        self.until = np.cumsum([Counts(), *rounds], axis=0)
         # How far neighbouring rounds are from each other: 1 by chance, more where they swing. A
         # median, so that changes do not hide themselves.
         self.noise = dict.fromkeys(measures, 1.0)
@@ -86,44 +86,41 @@ class Series:
             places[i + 1] = found[i].at
         return found
 
-    def sizes(self, split: Split) -> dict[str, float]:
-        """Return how far apart two stretches are: in labels either way, in accuracy for worse."""
-        moves = {what: self.apart(what, split) for what in self.measures}
-        return {what: abs(move) if what == LABELS else -move for what, move in moves.items()}
-
     def size(self, split: Split) -> float:
         """Return how far apart two stretches are, by whatever they differ most in."""
-        return max(self.sizes(split).values())
+        return max(self.apart(what, split) for what in self.measures)
 
     def apart(self, what: str, split: Split) -> float:
-        """Return the later mean minus the earlier one, in standard errors of equal ones."""
+        """Return how far apart two stretches are: in labels either way, in accuracy for worse.
+
+        It is the difference of means in standard errors of equal ones.
+        """
         before, after = self._sides(split)
-        apart = variance = 0.0
+        rise = variance = 0.0
         for share in self.measures[what]:
             (a, n), (b, m) = share(before), share(after)
             if not (n and m):
                 return 0.0
             both = (a + b) / (n + m)
-            apart += b / m - a / n
+            rise += b / m - a / n
             variance += both * (1 - both) * (1 / n + 1 / m)
-        return apart / math.sqrt(variance) / self.noise[what] if variance else 0.0
+        if not variance:
+            return 0.0
+        return (abs(rise) if what == LABELS else -rise) / math.sqrt(variance) / self.noise[what]
 
     def words(self, split: Split) -> list[str]:
         """Return what rose or fell, from what to what."""
         said = []
-        for what, size in self.sizes(split).items():
-            if size >= CERTAIN:
-                was, became = (
-                    mean(share(side).rate for share in self.measures[what])
-                    for side in self._sides(split)
-                )
+        for what, shares in self.measures.items():
+            if self.apart(what, split) >= CERTAIN:
+                sides = self._sides(split)
+                was, became = (mean(share(side).rate for share in shares) for side in sides)
                 verb = "fell" if became < was else "rose"
                 said.append(f"{what} {verb} from {was:.2f} to {became:.2f}")
         return said
 
     def _sides(self, split: Split) -> list[Counts]:
-        ends = (self.until[place] for place in split)
-        return [Counts(*map(sub, end, begin)) for begin, end in pairwise(ends)]
+        return [Counts(*row) for row in np.diff(self.until[list(split)], axis=0)]
 
     def _splits(self, begin: int, end: int) -> list[Split]:
         split = self._furthest(begin, end)

@@ -4,16 +4,16 @@ A `Chart` is drawn once for each width it is read at. Its panels keep the values
 so that a page can show them under the pointer.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from fairsaoml.report import svg
-from fairsaoml.report.markup import number, render
-from fairsaoml.report.reading import UNNAMED, Domain, Line, Run, day
+from fairsaoml.report.markup import render
+from fairsaoml.report.reading import UNNAMED, Line, Run, day
 
 MOST_POINTS = 400  # more than that is finer than the charts' pixels: rounds are averaged in bins
 
@@ -21,10 +21,13 @@ LEFT, RIGHT = 40.0, 12.0
 LABELS = 260.0  # the most room for the curves' names on the right
 TITLE, BETWEEN = 27.0, 15.0  # above each panel, below each panel
 DOMAINS = 26.0  # the strip of names on top
-TITLE_LETTER = 8.0  # the width of a letter of a panel's title, generously
 LABEL_ROOM = 9.0  # to either side of a label inside a layer
 SMALLEST_LABEL = 13.0  # a layer thinner than this is not labelled inside
 TICK_ROOM = 90.0  # between the rounds that are written on the axis, about; between dates, at least
+
+Level = tuple[float, str, float, float]  # a line at a value: its class, first and last position
+# Bars of a class, in a row of the axis of values: from the beginning of a round to another's.
+Bars = tuple[str, float, Sequence[tuple[int, int]]]
 
 
 class Series(NamedTuple):
@@ -58,34 +61,14 @@ class Layer(NamedTuple):
     def label_at(self, frame: svg.Frame) -> tuple[float, float] | None:
         """Return where the name stands, in the thickest part; None where that is too thin."""
         beside = round(LABEL_ROOM * len(self.places) / frame.width)
-        thick = [
-            0.0 if low is None or high is None else high - low
-            for low, high in zip(self.below, self.above, strict=True)
-        ]
-        room = [  # the least thickness around each place
-            min(thick[i - beside : i + beside + 1]) if beside <= i < len(thick) - beside else 0.0
-            for i in range(len(thick))
-        ]
-        at = max(range(len(room)), key=lambda i: room[i])
+        below, above = (np.array(edge, float) for edge in (self.below, self.above))  # None is NaN
+        thick = np.pad(np.nan_to_num(above - below), beside)
+        # The least thickness around each place.
+        room = np.lib.stride_tricks.sliding_window_view(thick, 2 * beside + 1).min(axis=1)
+        at = int(room.argmax())
         if room[at] * frame.height <= SMALLEST_LABEL:
             return None
-        middle = ((self.below[at] or 0.0) + (self.above[at] or 0.0)) / 2
-        return frame.x(self.places[at]), frame.y(middle) + 4
-
-
-class Bars(NamedTuple):
-    """Stretches of rounds in one row, each from the beginning of a round to that of another."""
-
-    style: str
-    row: float  # its place on the axis of values
-    stretches: Sequence[tuple[int, int]]
-
-    def path(self, frame: svg.Frame) -> str:
-        """Return the bars as SVG writes them, a little apart."""
-        gap = min(0.15, 1.0 / (frame.x(2) - frame.x(1)))  # rounds; a pixel at most
-        y = number(frame.y(self.row))
-        ends = [(frame.x(a - 0.5), frame.x(b - 0.5 - gap)) for a, b in self.stretches]
-        return "".join(f"M{number(x1)} {y}H{number(x2)}" for x1, x2 in ends)
+        return frame.x(self.places[at]), frame.y((below[at] + above[at]) / 2) + 4
 
 
 class Panel(NamedTuple):
@@ -97,16 +80,10 @@ class Panel(NamedTuple):
     y_range: tuple[float, float]
     y_ticks: Sequence[tuple[float, str]]
     curves: Sequence[Curve] = ()
-    levels: Sequence[tuple[float, str, float, float]] = ()  # value, class, first and last position
+    levels: Sequence[Level] = ()
     bands: bool = False  # from each curve's low to its high
     layers: Sequence[Layer] = ()  # drawn instead of the curves, as are bars
     bars: Sequence[Bars] = ()
-
-    def note_at(self, width: float) -> float | None:
-        """Return where the note begins, beside the title; None where it has no room or is none."""
-        begins = (len(self.title) + 2) * TITLE_LETTER
-        fits = begins + len(self.note) * svg.LETTER < width - RIGHT
-        return begins if self.note and fits else None
 
     def ends(self, frame: svg.Frame) -> list[svg.EndName]:
         """Return the curves' names at their right ends."""
@@ -187,7 +164,9 @@ class Chart:
             alone: the style sheet of a picture that stands by itself.
         """
         named = name_ends and self.name_ends
-        inner = width - LEFT - (self._room() if named else RIGHT)
+        names = [curve.name for panel in self.panels for curve in panel.curves]
+        longest = max(map(len, names), default=0) * svg.BOLD * svg.LETTER + 12
+        inner = width - LEFT - (min(longest, LABELS) if named else RIGHT)
         frames: list[svg.Frame] = []
         top = DOMAINS
         for panel in self.panels:
@@ -203,7 +182,10 @@ class Chart:
             width=width,
             named=named,
             alone=alone,
-            name_of=_name_of,
+            right=RIGHT,
+            letter=svg.LETTER,
+            shorten=svg.shorten,
+            unnamed=UNNAMED,
             round_ticks=_round_ticks(self.run, frames[-1]),
         )
 
@@ -211,10 +193,6 @@ class Chart:
     def rounds_a_point(self) -> int:
         """How many rounds are drawn as one point."""
         return -(-sum(map(len, self.bins)) // len(self.bins))
-
-    def _room(self) -> float:
-        names = [curve.name for panel in self.panels for curve in panel.curves]
-        return min(max(map(len, names), default=0) * svg.BOLD * svg.LETTER + 12, LABELS)
 
     def values(self) -> dict[str, Any]:
         """Return what the pointer shows: for each panel its curves, by position on the axis."""
@@ -238,30 +216,19 @@ class Chart:
         }
 
 
-def _name_of(domain: Domain, frame: svg.Frame) -> str:
-    """A domain's name, as much of it as there is room for; empty where that says nothing."""
-    room = frame.x(domain.last + 0.5) - frame.x(domain.first - 0.5)
-    name = svg.shorten(domain.name, room - 10)
-    told = domain.name != UNNAMED and (len(name) > 2 or name == domain.name)
-    return name if told else ""
-
-
-def _step(places: Sequence[float]) -> float:
-    """From one tick to the next; endless where there are fewer than two."""
-    return places[1] - places[0] if len(places) > 1 else math.inf
-
-
 def _round_ticks(run: Run, frame: svg.Frame) -> list[tuple[float, str]]:
     """Places on the axis: with the rounds' first days where there are times, else their numbers."""
     days = {number: day(period[0]) for number, period in run.periods.items()}
     low, high = frame.x_range
     about = max(int(frame.width / TICK_ROOM), 2 if days else 4)
+    places = svg.ticks(low, high, about)
     room = TICK_ROOM * (high - low) / frame.width  # in rounds; dates run together in less
-    while days and about > 1 and _step(svg.ticks(low, high, about)) < room:
+    while days and about > 1 and len(places) > 1 and places[1] - places[0] < room:
         about -= 1
-    inside = [value for value in svg.ticks(low, high, about) if value == int(value) and value >= 1]
+        places = svg.ticks(low, high, about)
+    rounds = [int(value) for value in places if value == int(value) and value >= 1]
     if high - low <= 3:
-        inside = [float(value) for value in range(int(low + 0.5), int(high) + 1)]
+        rounds = list(range(int(low + 0.5), int(high) + 1))
     if days:
-        inside = [value for value in inside if frame.x(value) < frame.right - TICK_ROOM / 4]
-    return [(x, days.get(int(x), f"{x:g}")) for x in inside]
+        rounds = [number for number in rounds if frame.x(number) < frame.right - TICK_ROOM / 4]
+    return [(number, days.get(number, str(number))) for number in rounds]

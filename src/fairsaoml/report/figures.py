@@ -1,13 +1,20 @@
-"""The learner's state by round, and the styles that all charts share."""
+"""The charts of a report: fairness and accuracy over time, and the learner's state by round."""
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
 
-from fairsaoml.report.chart import Bars, Chart, Curve, Layer, Panel, binned, middles, series
-from fairsaoml.report.reading import Line, Run
-from fairsaoml.report.svg import extent, tick_words, ticks
-from fairsaoml.report.words import count
+from fairsaoml.evaluate import metrics
+from fairsaoml.evaluate.flags import count
+from fairsaoml.evaluate.metrics import RATES, Counts
+from fairsaoml.evaluate.rule import RULE
+from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
+from fairsaoml.evaluate.windows import windows_of
+from fairsaoml.report import chart
+from fairsaoml.report.chart import Bars, Chart, Curve, Layer, Level, Panel, Series, series
+from fairsaoml.report.reading import Line, Run, attributes_of, best_of
+from fairsaoml.report.svg import extent, tick_words
+from fairsaoml.report.words import notion_title, sentence
 
 STYLES = 12  # so many runs have a colour and a dash of their own in chart.css
 PARTS = 8  # and so many constraints
@@ -17,67 +24,18 @@ TALL, MIDDLE, LOW = 170.0, 130.0, 84.0  # heights of panels, by how much there i
 WAKE_ROW = 13.0  # the height of a level in the strip of awake levels
 HEADROOM = 0.06  # of the values' reach, kept free above and below them
 
+SIZES = (1, 2, 3, 5, 10, 20, 50)  # rounds of a point of the chart over time
+TELLING = 10  # positive decisions on each group's rows make a ratio worth drawing
+MOSTLY = 0.8  # of the points should be that
+FEWEST = 4  # points that still are a curve
+BESTS = {"accuracy": "best", "fair_accuracy": "best fair"}  # possible accuracies, and their class
+RATIOS = {"dp": "dp_ratio", "eop": "eo_ratio_tpr", "eo": "eo_ratio"}  # the figure of a notion
+STATE = {  # of the learner, for each constraint
+    "dual": ("Dual λ", "the price of each constraint"),
+    "violation": ("Violation g", "above 0 the constraint is broken"),
+}
 
-class Reach(NamedTuple):
-    """The axes that small multiples share, so that they can be compared."""
-
-    dual: tuple[float, float]
-    violation: tuple[float, float]
-
-    @classmethod
-    def of(cls, runs: Sequence[Run]) -> "Reach":
-        def over(key: str) -> tuple[float, float]:
-            means = (
-                value
-                for run in runs
-                for curve in _curves(run, key, binned(run.rounds))
-                for value in curve.values.mean
-            )
-            low, high = extent(means) or (0.0, 0.0)
-            low, high = min(low, 0.0), max(high, 0.0)
-            room = (high - low or 1.0) * HEADROOM
-            return (low - room if low < 0 else 0.0, high + room)
-
-        return cls(dual=over("dual"), violation=over("violation"))
-
-
-def inside(run: Run, reach: Reach) -> Chart:
-    """Return the chart of one learner's weights, awake levels, dual and violation."""
-    bins, lengths = binned(run.rounds), _interval_lengths(run)
-    panels = []
-    if len(lengths) > 1:
-        panels.append(_weights(run, lengths, bins))
-    if any(line.get("awake") for line in run.lines):
-        panels.append(_waking(run, lengths))
-    for title, note, key, shared in (
-        ("Dual λ", "the price of each constraint", "dual", reach.dual),
-        ("Violation g", "above 0 the constraint is broken", "violation", reach.violation),
-    ):
-        if curves := _curves(run, key, bins):
-            panels.append(
-                Panel(
-                    title=title,
-                    note=note,
-                    height=LOW,
-                    y_range=shared,
-                    y_ticks=tick_words(ticks(*shared, 3)),
-                    curves=curves,
-                    levels=[(0.0, "zero", *run.span)],
-                )
-            )
-    return Chart(
-        title=f"Inside {run.name}: expert weights, awake levels, dual and violation by round",
-        description=f"{len(lengths)} levels with intervals of {', '.join(map(str, lengths))} "
-        f"rounds; {len(run.constraints)} constraints.",
-        run=run,
-        bins=bins,
-        panels=panels,
-    )
-
-
-def _interval_lengths(run: Run) -> list[int]:
-    """The length of each level's intervals: base to the power of the level."""
-    return [run.base**level for level in range(_entries_in(run, "weights"))]
+Bins = Sequence[Sequence[int]]  # the rounds of each point
 
 
 def style(i: int) -> str:
@@ -99,27 +57,227 @@ def shade(level: int, levels: int) -> str:
     return f"level-{round(level * (RAMP - 1) / max(levels - 1, 1))}"
 
 
-def _weights(run: Run, lengths: Sequence[int], bins: Sequence[Sequence[int]]) -> Panel:
+def progress(runs: Sequence[Run]) -> Chart:
+    """Return the chart over time, the runs of one stream overlaid: ratios asked for come first.
+
+    There are as many rounds to a point as it takes to say something.
+    """
+    longest = max(runs, key=lambda run: run.rounds[-1])
+    bins = _pooled_bins(runs, longest)
+    notions = dict.fromkeys(key for run in runs for key in (*run.asked.judged, "dp", "eo"))
+    pairs = product(attributes_of(runs), notions)
+    panels = [_ratio_panel(runs, bins, *pair, longest.span) for pair in pairs]
+    names = ", ".join(run.name for run in runs)
+    return Chart(
+        title="Fairness and accuracy over time",
+        description=f"Lines for {names}, within bands where they are uncertain. A gap in a line is "
+        "where the ratio is undefined. The tables below give the numbers.",
+        run=longest,
+        bins=bins,
+        panels=[*panels, _accuracy_panel(runs, bins, longest)],
+        name_ends=len(runs) > 1,
+    )
+
+
+def _ratio_panel(
+    runs: Sequence[Run], bins: Bins, attribute: str, notion: str, span: tuple[float, float]
+) -> Panel:
+    asked = any(notion in run.asked.notions for run in runs)
+    lines = sorted({run.asked.ratio for run in runs if notion in run.asked.judged}) or [RULE]
+    goal = " and ".join(f"{value:.2f}" for value in lines)
+    return _panel(
+        notion_title(notion, attribute),
+        [f"asked for: {goal}" if asked else "for information; line: the 80 % rule"],
+        TALL if asked or not any(run.asked.notions for run in runs) else LOW,
+        [
+            Curve(run.name, style(i), _ratios(run, attribute, notion, bins, len(runs) == 1))
+            for i, run in enumerate(runs)
+        ],
+        [(value, "rule", *span) for value in lines],
+        1.0,
+    )
+
+
+def _accuracy_panel(runs: Sequence[Run], bins: Bins, longest: Run) -> Panel:
+    measure = runs[0].measure
     curves = [
-        Curve(
-            count(length, "round"),
-            shade(level, len(lengths)),
-            series(run, _entry("weights", level, absent=0.0), bins),
-        )
+        Curve(run.name, style(i), series(run, lambda line: line.get(measure), bins))
+        for i, run in enumerate(runs)
+    ]
+    remarks = []
+    plain = series(runs[0], lambda line: (line.get("plain") or {}).get(measure), bins)
+    if len(runs) == 1 and extent(plain.mean):
+        no_band = plain._replace(low=[None] * len(bins), high=[None] * len(bins))
+        curves.append(Curve("without fairness", "part-4", no_band))
+        remarks.append("grey: the same learner without fairness")
+    best = best_of(runs) if measure == "accuracy" else {}
+    levels = [
+        (best[domain.name][key], class_, domain.first - 0.5, domain.last + 0.5)
+        for domain in longest.domains
+        for key, class_ in BESTS.items()
+        if key in best.get(domain.name, {})
+    ]
+    if levels:
+        remarks.append("dashed: the best of any rule, dotted: of a fair rule")
+    return _panel(sentence(measure.replace("_", " ")), remarks, TALL, curves, levels)
+
+
+def _panel(
+    title: str,
+    notes: Sequence[str],
+    height: float,
+    curves: Sequence[Curve],
+    levels: Sequence[Level],
+    *also: float,
+) -> Panel:
+    """A panel of shares: its axis has tenths that hold all curves, all levels and `also`."""
+    values = [value for curve in curves for band in curve.values for value in band]
+    least, most = extent([*values, *(value for value, *_ in levels), *also]) or (0.5, 1.0)
+    low = min(math.floor(least * 10), 8)
+    y_range = (low / 10, max(math.ceil(most * 10), low + 2) / 10)
+    begins = [f"the axis begins at {y_range[0]:.1f}"] if low > 0 else []
+    return Panel(
+        title=title,
+        note="; ".join([*notes, *begins]),
+        height=height,
+        y_range=y_range,
+        y_ticks=tick_words(*y_range, 4),
+        curves=curves,
+        levels=levels,
+        bands=True,
+    )
+
+
+def _pooled_bins(runs: Sequence[Run], longest: Run) -> Bins:
+    """The rounds of each point of a chart: few enough to see changes, enough to tell."""
+    rounds = list({line["round"]: line for line in longest.lines}.values())
+    sizes = [size for size in SIZES if size == 1 or len(rounds) >= FEWEST * size]
+    telling = (size for size in sizes if all(_telling(run, size) for run in runs))
+    size = max(next(telling, sizes[-1]), -(-len(rounds) // chart.MOST_POINTS))
+    return [[line["round"] for line in window] for window in windows_of(rounds, size)]
+
+
+def _telling(run: Run, size: int) -> bool:
+    """Whether most points of so many rounds would have enough positive decisions."""
+    windows = windows_of((line for line in run.lines if line["seed"] == run.seeds[0]), size)
+    for attribute, notion in product(run.verdict["attributes"], run.asked.judged):
+        each = list(product(_judged(run, attribute, notion), NOTIONS[notion].rates))
+        enough = 0
+        for counts in (mean_counts(window, attribute) for window in windows):
+            shares = [RATES[rate].share(counts.get(group, Counts())) for group, rate in each]
+            enough += all(share.part >= TELLING for share in shares)
+        if enough < MOSTLY * len(windows):
+            return False
+    return True
+
+
+def _ratios(run: Run, attribute: str, notion: str, bins: Bins, intervals: bool) -> Series:
+    """The groups' lowest ratio by bin: the mean over the seeds, and the outermost of them.
+
+    Groups are those large enough to be judged. With `intervals`, the ends of a single seed are
+    those of its 95 % interval.
+    """
+    groups = _judged(run, attribute, notion)
+    counts = [
+        [mean_counts(lines, attribute) for lines in seeds]
+        for seeds in chart.binned_lines(run, bins)
+    ]
+    values = chart.over_seeds([[_ratio(own, notion, groups) for own in seeds] for seeds in counts])
+    if not intervals or len(run.seeds) > 1:
+        return values
+    ends = [
+        (None, None) if value is None else compared(seeds, notion, groups).interval
+        for seeds, value in zip(counts, values.mean, strict=True)
+    ]
+    return Series(values.mean, low=[low for low, _ in ends], high=[high for _, high in ends])
+
+
+def _judged(run: Run, attribute: str, notion: str) -> list[str]:
+    entry = run.verdict["attributes"].get(attribute)
+    return list(entry["notions"][notion]["shares"]) if entry else []
+
+
+def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> float | None:
+    compared = {"": {group: counts.get(group, Counts()) for group in groups}}
+    return metrics.figures(compared)["attributes"][""][RATIOS[notion]]
+
+
+def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:
+    """Return the learners of which something is to be seen, each with its place among the runs.
+
+    Of each its weights, awake levels, dual and violation; the axes are the same for all.
+    """
+    reaches = {key: _reach(runs, key) for key in STATE}
+    seen = []
+    for i, run in enumerate(runs):
+        drawn = _inside(run, reaches)
+        # Of other libraries' models nothing is recorded, not even a loss.
+        recorded = any(line.get("loss") is not None for line in run.lines)
+        if recorded and (drawn.panels or not run.constraints):
+            seen.append((i, run, drawn))
+    return seen
+
+
+def _reach(runs: Sequence[Run], key: str) -> tuple[float, float]:
+    """An axis that holds the curves of all runs, with some room."""
+    curves = [curve for run in runs for curve in _curves(run, key, chart.binned(run.rounds))]
+    means = [value for curve in curves for value in curve.values.mean if value is not None]
+    low, high = min([0.0, *means]), max([0.0, *means])
+    room = (high - low or 1.0) * HEADROOM
+    return (low - room if low < 0 else 0.0, high + room)
+
+
+def _inside(run: Run, reaches: Mapping[str, tuple[float, float]]) -> Chart:
+    bins = chart.binned(run.rounds)
+    lengths = [run.base**level for level in range(_entries_in(run, "weights"))]
+    panels = []
+    if len(lengths) > 1:
+        panels.append(_weights(run, lengths, bins))
+    if any(line.get("awake") for line in run.lines):
+        panels.append(_waking(run, lengths))
+    for key, (title, note) in STATE.items():
+        if curves := _curves(run, key, bins):
+            panels.append(
+                Panel(
+                    title=title,
+                    note=note,
+                    height=LOW,
+                    y_range=reaches[key],
+                    y_ticks=tick_words(*reaches[key], 3),
+                    curves=curves,
+                    levels=[(0.0, "zero", *run.span)],
+                )
+            )
+    return Chart(
+        title=f"Inside {run.name}: expert weights, awake levels, dual and violation by round",
+        description=f"{len(lengths)} levels with intervals of {', '.join(map(str, lengths))} "
+        f"rounds; {len(run.constraints)} constraints.",
+        run=run,
+        bins=bins,
+        panels=panels,
+    )
+
+
+def _weights(run: Run, lengths: Sequence[int], bins: Bins) -> Panel:
+    def weight(first: int, last: int) -> Series:
+        """The weight of some levels together."""
+
+        def pick(line: Line) -> float | None:
+            weights = line.get("weights")
+            return sum(weight or 0.0 for weight in weights[first:last]) if weights else None
+
+        return series(run, pick, bins)
+
+    levels = len(lengths)
+    curves = [
+        Curve(count(length, "round"), shade(level, levels), weight(level, level + 1))
         for level, length in enumerate(lengths)
     ]
-    edges: list[list[float | None]] = [
-        [None if value is None else 0.0 for value in curves[0].values.mean]
-    ]
-    for curve in curves:
-        pairs = zip(edges[-1], curve.values.mean, strict=True)
-        edges.append([None if a is None or b is None else a + b for a, b in pairs])
-
-    places = middles(bins)
+    edges = [weight(0, level).mean for level in range(levels + 1)]
+    places = chart.middles(bins)
     if len(places) == 1:  # a single round has no width to fill: draw it as wide as a round
         places = [places[0] - 0.5, places[0] + 0.5]
         edges = [edge * 2 for edge in edges]
-
     return Panel(
         title="Weight of each expert",
         note="by the length of its intervals, in rounds",
@@ -136,40 +294,36 @@ def _weights(run: Run, lengths: Sequence[int], bins: Sequence[Sequence[int]]) ->
 
 def _waking(run: Run, lengths: Sequence[int]) -> Panel:
     levels = len(lengths)
-    bars = []
-    for level in range(levels):
+    rows = [levels - level - 0.5 for level in range(levels)]
+    bars: list[Bars] = []
+    for level, row in enumerate(rows):
         wakes = {line["round"] for line in run.lines if level in (line.get("awake") or [])}
-        rounds, row = sorted(wakes), levels - level - 0.5
-        until = [*rounds[1:], run.rounds[-1] + 1]
-        if rounds:
-            style = f"interval {shade(level, levels)}"
-            bars.append(Bars(style, row, list(zip(rounds, until, strict=True))))
-            bars.append(Bars("wake", row, [(round, round + 1) for round in rounds]))
+        if wakes:
+            ends = [*sorted(wakes), run.rounds[-1] + 1]
+            bars.append((f"interval {shade(level, levels)}", row, list(pairwise(ends))))
+            bars.append(("wake", row, [(round, round + 1) for round in ends[:-1]]))
     return Panel(
         title="Awake levels",
         note="a mark where an interval begins",
         height=WAKE_ROW * levels,
         y_range=(0, levels),
-        y_ticks=[(levels - level - 0.5, str(length)) for level, length in enumerate(lengths)],
+        y_ticks=list(zip(rows, map(str, lengths), strict=True)),
         bars=bars,
     )
 
 
-def _curves(run: Run, key: str, bins: Sequence[Sequence[int]]) -> list[Curve]:
+def _curves(run: Run, key: str, bins: Bins) -> list[Curve]:
     """What the journal says of each constraint under a key."""
-    number = _entries_in(run, key)
-    unnamed = [f"constraint {i + 1}" for i in range(len(run.constraints), number)]
-    names = [*map(str, run.constraints), *unnamed][:number]
-    return [Curve(name, part(i), series(run, _entry(key, i), bins)) for i, name in enumerate(names)]
+    names = dict(enumerate(map(str, run.constraints)))
+
+    def entry(i: int) -> Series:
+        return series(run, lambda line: dict(enumerate(line.get(key) or [])).get(i), bins)
+
+    return [
+        Curve(names.get(i, f"constraint {i + 1}"), part(i), entry(i))
+        for i in range(_entries_in(run, key))
+    ]
 
 
 def _entries_in(run: Run, key: str) -> int:
     return max((len(line.get(key) or []) for line in run.lines), default=0)
-
-
-def _entry(key: str, i: int, absent: float | None = None) -> Callable[[Line], float | None]:
-    def pick(line: Line) -> float | None:
-        values = line.get(key) or []
-        return values[i] if i < len(values) else (absent if values else None)
-
-    return pick

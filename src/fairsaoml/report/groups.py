@@ -1,26 +1,15 @@
 """The groups beside one another: their rates as marks on a line, and their calibration."""
 
 from collections.abc import Mapping, Sequence
-from operator import add
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fairsaoml.evaluate.metrics import APART
 from fairsaoml.report.figures import style
 from fairsaoml.report.reading import UNNAMED, Run
 from fairsaoml.report.svg import BOLD, LETTER, Frame, shorten
-
-__all__ = [
-    "RATES",
-    "GroupChances",
-    "RateRow",
-    "calibration_frame",
-    "ends_in_words",
-    "group_chances",
-    "groups_in",
-    "rate_layout",
-    "rate_rows",
-    "rate_titles",
-]
 
 Group = TypeVar("Group")  # what is known of a group
 
@@ -31,7 +20,6 @@ RATES = (  # how many, out of how many, and the figure that compares the groups
 )
 ROW, HEAD, GAP = 20.0, 20.0, 26.0
 NAMES = 260.0  # the most room for the names of runs on the left
-LEFT, TOP = 44.0, 12.0  # around the chart of calibration
 
 
 class RateRow(NamedTuple):
@@ -66,12 +54,6 @@ def rate_rows(runs: Sequence[Run], attribute: str) -> list[RateRow]:
     ]
 
 
-def ends_in_words(runs: Sequence[Run]) -> str:
-    """Return which rounds `rate_rows` are of."""
-    ends = {block.domain: block.title for run in runs[::-1] for block in run.blocks if block.end}
-    return next(iter(ends.values())) if len(ends) == 1 else "The last rounds of each domain"
-
-
 def groups_in(rows: Sequence[RateRow]) -> dict[str, int]:
     """Return the number of each group's mark."""
     return {group: i for i, group in enumerate(dict.fromkeys(g for r in rows for g in r.groups))}
@@ -87,23 +69,18 @@ def rate_titles(decided: str) -> tuple[str, str, str]:
     return (decided.capitalize(), "True positives", "False positives")
 
 
-class RateLayout(NamedTuple):
-    """Where the drawing of rates has its panels, one for each of RATES, and their rows."""
+def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> dict[str, Any]:
+    """Return where the drawing of rates has its panels, `columns` of them beside one another.
 
-    height: float
-    frames: Sequence[Frame]
-    labels: Sequence[tuple[float, str, str]]  # below a frame's top on the left, words and class
-    rows: Sequence[tuple[float, RateRow]]  # below a frame's top
-
-
-def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> RateLayout:
-    """Return the layout of a drawing with `columns` of the panels in a row."""
+    Its `height`, the `frames` of RATES, and how far below a frame's top there are `labels` (words
+    and their class) and `rows`.
+    """
     named = len({row.name for row in rows}) > 1
     longest = max(len(words) for row in rows for words in (row.name, row.stretch))
     names = min(NAMES, longest * LETTER * BOLD + 14, width * 0.4)
     inner = (width - names - GAP * (columns - 1) - 10) / columns
     labels: list[tuple[float, str, str]] = []
-    placed = []
+    placed: list[tuple[float, RateRow]] = []
     below, stretch = 0.0, None
     for row in rows:
         if named and row.stretch != stretch:
@@ -119,46 +96,29 @@ def rate_layout(rows: Sequence[RateRow], width: float, columns: int) -> RateLayo
         Frame(names + i % columns * (inner + GAP), i // columns * height + HEAD, inner, below)
         for i in range(len(RATES))
     ]
-    return RateLayout(frames[-1].bottom + HEAD + 8, frames, labels, placed)
+    height = frames[-1].bottom + HEAD + 8
+    return {"height": height, "frames": frames, "labels": labels, "rows": placed}
 
 
-class GroupChances(NamedTuple):
-    """A group's rows by tenths of their probability: rows, positive labels, sum of probability."""
-
-    tenths: Sequence[tuple[float, float, float]]
-    threshold: float | None  # the mean probability that a row needed; None: not known
-
-    @property
-    def total(self) -> tuple[float, float, float]:
-        """All groups together."""
-        return tuple(map(sum, zip(*self.tenths, strict=True)))  # type: ignore[return-value]
-
-
-def group_chances(run: Run, attribute: str) -> dict[str, GroupChances]:
+def group_chances(run: Run, attribute: str) -> dict[str, tuple[NDArray[np.float64], float | None]]:
     """Return what the journal says of the probabilities of each group with rows.
 
-    Empty for an older journal.
+    By tenths of the probability: rows, positive labels, sum of probability; and the mean
+    probability that a row needed, if that is known. Empty for an older journal.
     """
-    sums: dict[str, list[tuple[float, ...]]] = {}
-    needed: dict[str, tuple[float, float]] = {}  # thresholds times rows, and rows
+    tenths: dict[str, Any] = {}
+    thresholds: dict[str, Any] = {}  # times rows, and rows
     for line in run.lines:
         for group, own in ((line.get("chances") or {}).get(attribute) or {}).items():
-            before = sums.get(group, [(0.0, 0.0, 0.0)] * len(own["tenths"]))
-            pairs = zip(before, own["tenths"], strict=True)
-            sums[group] = [tuple(map(add, one, other)) for one, other in pairs]
+            counts = np.array(own["tenths"], float)
+            tenths[group] = tenths.get(group, 0) + counts
             if own.get("threshold") is not None:
-                total, weight = needed.get(group, (0.0, 0.0))
-                rows = sum(tenth[0] for tenth in own["tenths"])
-                needed[group] = (total + rows * own["threshold"], weight + rows)
-    thresholds = {group: total / weight for group, (total, weight) in needed.items()}
-    groups = {
-        group: GroupChances(tenths, thresholds.get(group))  # type: ignore[arg-type]
-        for group, tenths in sums.items()
+                rows = counts[:, 0].sum()
+                needed = np.array([rows * own["threshold"], rows])
+                thresholds[group] = thresholds.get(group, 0) + needed
+    needed_of = {group: total / rows for group, (total, rows) in thresholds.items()}
+    return {
+        group: (counts, needed_of.get(group))
+        for group, counts in declared(tenths).items()
+        if counts[:, 0].any()
     }
-    return {group: own for group, own in declared(groups).items() if own.total[0]}
-
-
-def calibration_frame(width: float) -> Frame:
-    """Return the frame of the share of positive labels against the probability."""
-    side = min(width - LEFT - 12, 300.0)
-    return Frame(LEFT, TOP, side, side)

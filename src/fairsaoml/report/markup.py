@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import write_text
+from fairsaoml.report.svg import stretches
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that no XML may hold
 
@@ -39,7 +40,8 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"n": number, "zip": zip}
+    templates.filters |= {"n": number, "stretches": stretches, "zip": zip}
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return templates
 
 

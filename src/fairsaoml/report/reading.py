@@ -1,15 +1,16 @@
 """A run's folder, read back: all that a report shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.flags import left_out_words
-from fairsaoml.evaluate.verdict import Asked, first_judged, judge
+from fairsaoml.evaluate.summary import summarise
+from fairsaoml.evaluate.verdict import Asked, judge
 from fairsaoml.files import read_json, tidy
-from fairsaoml.runs.folder import is_finished
+from fairsaoml.runs.folder import finished_summary
 from fairsaoml.runs.journal import read_rounds, require_intact
 
 # Means over rounds and their spread over seeds, means of windows, figures of pooled counts.
@@ -52,7 +53,6 @@ class Run:
     domains: Sequence[Domain]
     blocks: Sequence[Block]
     finished: bool  # whether the run came to its end and wrote its summary
-    length: int | None  # how many rounds the stream has, when that is known
     asked: Asked
     verdict: Mapping[str, Any]  # as in summary.json, of the journal as it is
     left_out: Sequence[str]  # what was not learned from, in words
@@ -89,16 +89,6 @@ class Run:
         return {line["round"]: tuple(line["period"]) for line in self.lines if line.get("period")}
 
     @property
-    def rows_a_seed(self) -> int:
-        """How many rows each seed has seen."""
-        return round(sum(line.get("rows") or 0 for line in self.lines) / len(self.seeds))
-
-    @property
-    def first_judged(self) -> int:
-        """The first round that a verdict can rest on."""
-        return first_judged(self.rounds[-1])
-
-    @property
     def span(self) -> tuple[float, float]:
         """The ends of an axis of rounds: half a round beyond the first and the last."""
         return (self.domains[0].first - 0.5, self.domains[-1].last + 0.5)
@@ -124,21 +114,6 @@ class Run:
     def constraints(self) -> Sequence[str]:
         return self.spec.get("constraints") or []
 
-    @property
-    def sealed(self) -> bool:
-        """Whether the learner's state is not recorded, as for other libraries' models."""
-        return all(line.get("loss") is None for line in self.lines)
-
-    @property
-    def has_adapted(self) -> bool:
-        """Whether there are figures after a few labels of each round."""
-        return any(block.adapted for block in self.blocks)
-
-    @property
-    def best(self) -> dict[str, Mapping[str, float]]:
-        """The best possible figures by domain, where they are known."""
-        return {block.domain: block.best for block in self.blocks if block.domain and block.best}
-
 
 def read_runs(folders: Path | str | Sequence[Path]) -> list[Run]:
     """Return the runs in one folder or several, each named by what makes it different from others.
@@ -151,9 +126,7 @@ def read_runs(folders: Path | str | Sequence[Path]) -> list[Run]:
     if not folders:
         raise RunError("expected at least one run's folder, got none; name one, as runs/NAME")
     runs = [read_run(Path(folder)) for folder in folders]
-    names: list[str] = []
-    for label in differences([(run.name, run.config) for run in runs]):
-        names.append(unused(label, set(names)))
+    names = distinct(differences([(run.name, run.config) for run in runs]))
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
@@ -192,27 +165,22 @@ def day(time: str) -> str:
 
 def read_run(folder: Path) -> Run:
     """Return the run in a folder; one that is not finished is summarised as far as it got."""
-    spec = _object(folder / "spec.json")
+    spec = _spec(folder / "spec.json")
     require_intact(folder / "rounds.jsonl", folder / "checkpoint" / "manifest.json")
     lines = _lines(folder / "rounds.jsonl")
     seeds = sorted({line["seed"] for line in lines})
-    finished = is_finished(folder)
-    if finished:
-        summary = _object(folder / "summary.json")
-        if not {"overall", "domains"} <= summary.keys():
-            raise RunError(
-                f"expected overall and domains in {folder / 'summary.json'}, got "
-                f"{', '.join(summary) or 'nothing'}; remove the file or run again"
-            )
-    else:
-        from fairsaoml.evaluate.summary import summarise  # late: it loads the numerics
-
+    summary = tidy(finished_summary(folder))
+    finished = bool(summary)
+    if not finished:
         summary = summarise(lines, learner="", stream="", seeds=seeds)
-    domains: list[Domain] = []
-    for entry in summary["domains"]:
-        first, last = entry["rounds"]
-        name = unused(str(entry["name"] or UNNAMED), {domain.name for domain in domains})
-        domains.append(Domain(name=name, first=first, last=last))
+    elif "domains" not in summary:
+        raise RunError(
+            f"expected domains in {folder / 'summary.json'}, got {', '.join(summary)}; remove the "
+            "file or run again"
+        )
+    entries = summary["domains"]
+    names = distinct(str(entry["name"] or UNNAMED) for entry in entries)
+    domains = [Domain(name, *entry["rounds"]) for name, entry in zip(names, entries, strict=True)]
     return Run(
         name=str(spec.get("name") or folder.resolve().name),
         spec=spec,
@@ -222,7 +190,6 @@ def read_run(folder: Path) -> Run:
         domains=domains,
         blocks=_blocks(summary, domains),
         finished=finished,
-        length=(spec.get("stream") or {}).get("length"),
         asked=Asked.of(spec),
         verdict=judge(lines, Asked.of(spec)),
         left_out=left_out_words(summary),
@@ -231,7 +198,8 @@ def read_run(folder: Path) -> Run:
 
 def best_of(runs: Sequence[Run]) -> dict[str, Mapping[str, float]]:
     """Return the best possible figures by domain, from whichever run of a stream has them."""
-    return {name: best for run in runs for name, best in run.best.items()}
+    blocks = [block for run in runs for block in run.blocks]
+    return {block.domain: block.best for block in blocks if block.domain and block.best}
 
 
 def attributes_of(runs: Sequence[Run]) -> list[str]:
@@ -239,14 +207,17 @@ def attributes_of(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(name for run in runs for name in run.verdict["attributes"]))
 
 
-def unused(name: str, taken: set[str]) -> str:
-    """Return the name, with a number if it is taken.
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return the names, with a number where one is taken.
 
-    >>> unused("a", set()), unused("a", {"a"}), unused("a", {"a", "a (2)"})
-    ('a', 'a (2)', 'a (3)')
+    >>> distinct(["a", "b", "a", "a"])
+    ['a', 'b', 'a (2)', 'a (3)']
     """
-    numbered = (f"{name} ({n})" for n in range(2, len(taken) + 2))
-    return next(candidate for candidate in (name, *numbered) if candidate not in taken)
+    kept: list[str] = []
+    for name in names:
+        numbered = (f"{name} ({n})" for n in range(2, len(kept) + 2))
+        kept.append(next(one for one in (name, *numbered) if one not in kept))
+    return kept
 
 
 def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block]:
@@ -274,7 +245,7 @@ def _blocks(summary: Mapping[str, Any], domains: Sequence[Domain]) -> list[Block
     return blocks
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _spec(path: Path) -> dict[str, Any]:
     try:
         value = read_json(path)
     except OSError as error:

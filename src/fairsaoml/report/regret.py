@@ -4,8 +4,8 @@ Both axes are logarithmic, so that growth like tau^a is a line of slope a. A bou
 its constant: each dotted line goes through the first measured value above zero.
 """
 
-import math
 from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,30 +13,18 @@ from markupsafe import Markup
 
 from fairsaoml.report.figures import part, style
 from fairsaoml.report.markup import asset, check_picture, render, write_page
-from fairsaoml.report.svg import EndName, Frame, Values, end_names
+from fairsaoml.report.svg import Frame, Values, end_names
 
 WIDTH, HEIGHT = 400.0, 250.0  # of a panel's frame
 LEFT, NAMES, TOP, BOTTOM = 48.0, 150.0, 34.0, 40.0  # room around it
 DECADES = 4.0  # at most so many powers of ten below the largest value are shown
+BOUND = "bound"  # the class of what is proven
 
 
 class _Curve(NamedTuple):
     name: str
     class_: str
-    values: Values  # by window; None where there is nothing above zero to show
-
-
-class _Panel(NamedTuple):
-    """A panel as the template draws it."""
-
-    title: str
-    left: float  # of its axis, too
-    frame: Frame
-    sizes: Sequence[tuple[float, str]]  # on the axis of values
-    windows: Sequence[tuple[float, str]]  # on the axis of windows
-    places: Sequence[float]  # of the windows
-    lines: Sequence[tuple[Values, str]]  # and their classes
-    names: Sequence[EndName]
+    logs: Values  # by window; None where there is nothing above zero to show
 
 
 def write_regret_picture(measured: Mapping[str, Any], out: Path) -> Path:
@@ -53,88 +41,82 @@ def regret_picture(measured: Mapping[str, Any], alone: str | None = None) -> Mar
         alone: the style sheet of a picture outside a page.
     """
     entries = measured["windows"]
-    xs = [entry["window"] for entry in entries]
-    panels = []
+    panels = {}
     if measured["comparator"] is not None:
         curves = [
-            _Curve("FairSAR", style(0), [_above(entry["fair_regret"]) for entry in entries]),
-            _Curve("SAR", style(1), [_above(entry["regret"]) for entry in entries]),
+            _curve("FairSAR", style(0), [entry["fair_regret"] for entry in entries]),
+            _curve("SAR", style(1), [entry["regret"] for entry in entries]),
         ]
-        bound = _bound("(τ log T)^½", "loss", entries, curves[0])
-        panels.append(("Loss regret", [*curves, *bound]))
+        panels["Loss regret"] = [*curves, *_bound("(τ log T)^½", "loss", entries, curves[0])]
     if measured["constraints"]:
         curves = [
-            _Curve(name, part(i), [_above(entry["violation"][name]) for entry in entries])
+            _curve(name, part(i), [entry["violation"][name] for entry in entries])
             for i, name in enumerate(measured["constraints"])
         ]
-        highest = max(curves, key=lambda curve: max((v for v in curve.values if v), default=0.0))
-        bounds = _bound("(τ T log T)^¼", "violation", entries, highest)
-        bounds += _bound("T^¼ τ^½ (proof)", "violation_of_proof", entries, highest)
-        panels.append(("Worst sum of violations", [*curves, *bounds]))
+        highest = max(curves, key=lambda curve: max(_known(curve), default=float("-inf")))
+        panels["Worst sum of violations"] = [
+            *curves,
+            *_bound("(τ T log T)^¼", "violation", entries, highest),
+            *_bound("T^¼ τ^½ (proof)", "violation_of_proof", entries, highest),
+        ]
+    windows = [entry["window"] for entry in entries]
+    places = [log10(window) for window in windows]
+    ends = (places[0], log10(max(windows[-1], windows[0] + 1)))
     step = LEFT + WIDTH + NAMES
-    title = f"Regret of {measured['learner']} on {measured['stream']} by window length"
-    description = (
-        f"{measured['rounds']} rounds, {len(measured['seeds'])} seeds, {measured['form']} scores; "
-        "the mean over seeds of the largest value over all windows of a length. Both axes are "
-        "logarithmic; values at or below zero are left out. Dotted: the growth proven for "
-        "FairSAOML, through the first value shown."
-    )
     return render(
         "regret.svg",
-        width=max(len(panels), 1) * step,
-        height=TOP + HEIGHT + BOTTOM,
-        title=title,
-        description=description,
+        measured=measured,
         alone=alone,
-        panels=[_panel(name, xs, curves, at * step) for at, (name, curves) in enumerate(panels)],
+        step=step,
+        height=TOP + HEIGHT + BOTTOM,
+        places=places,
+        windows=[(log10(window), str(window)) for window in _axis(windows)],
+        panels=[
+            {"title": title, **_panel(places, curves, ends, at * step)}
+            for at, (title, curves) in enumerate(panels.items())
+        ],
     )
 
 
-def _above(figure: Mapping[str, Any]) -> float | None:
-    """A value that a logarithmic axis can show."""
-    return figure["mean"] if figure["mean"] > 0 else None
+def _curve(name: str, class_: str, figures: Sequence[Mapping[str, Any]]) -> _Curve:
+    means = [figure["mean"] for figure in figures]
+    return _Curve(name, class_, [log10(mean) if mean > 0 else None for mean in means])
+
+
+def _known(*curves: _Curve) -> list[float]:
+    return [log for curve in curves for log in curve.logs if log is not None]
 
 
 def _bound(
     name: str, key: str, entries: Sequence[Mapping[str, Any]], curve: _Curve
 ) -> list[_Curve]:
     """A proven growth through the first value of a curve; none where it shows nothing."""
-    for entry, value in zip(entries, curve.values, strict=True):
-        if value is not None:
-            scale = value / entry["proven"][key]
-            return [_Curve(name, "", [scale * other["proven"][key] for other in entries])]
+    for log, entry in zip(curve.logs, entries, strict=True):
+        if log is not None:
+            above = log - log10(entry["proven"][key])
+            return [_Curve(name, BOUND, [above + log10(one["proven"][key]) for one in entries])]
     return []
 
 
-def _panel(title: str, xs: Sequence[int], curves: Sequence[_Curve], left: float) -> _Panel:
-    known = [value for curve in curves for value in curve.values if value is not None]
-    high = math.log10(max(known, default=1.0))
-    low = max(math.log10(min(known, default=0.1)), high - DECADES)
-    low, high = math.floor(low * 4) / 4, math.ceil(high * 4 + 0.1) / 4
-    ends = (math.log10(xs[0]), math.log10(max(xs[-1], xs[0] + 1)))
+def _panel(
+    places: Sequence[float], curves: Sequence[_Curve], ends: tuple[float, float], left: float
+) -> dict[str, Any]:
+    """A panel as the template draws it: its frame, numbers, lines, and their names."""
+    high = max(_known(*curves), default=0.0)
+    low = max(min(_known(*curves), default=-1.0), high - DECADES)
+    low, high = floor(low * 4) / 4, ceil(high * 4 + 0.1) / 4
     frame = Frame(left + LEFT, TOP, WIDTH, HEIGHT, ends, (low, high))
-    logs = [math.log10(x) for x in xs]
     lines, names = [], []
     for curve in curves:
-        heights = [
-            None if v is None or math.log10(v) < low else math.log10(v) for v in curve.values
-        ]
-        lines.append((heights, curve.class_ or "bound"))
-        shown = [(x, height) for x, height in zip(logs, heights, strict=True) if height is not None]
+        heights = [None if log is None or log < low else log for log in curve.logs]
+        lines.append((heights, curve.class_))
+        shown = [(x, y) for x, y in zip(places, heights, strict=True) if y is not None]
         if shown:
-            class_ = f"name {curve.class_}" if curve.class_ else "note"
+            class_ = "note" if curve.class_ == BOUND else f"name {curve.class_}"
             last_x, last_y = shown[-1]
             names.append((curve.name, class_, frame.x(last_x), frame.y(last_y)))
-    return _Panel(
-        title=title,
-        left=left,
-        frame=frame,
-        sizes=[(math.log10(value), f"{value:g}") for value in _round_numbers(low, high)],
-        windows=[(math.log10(value), str(value)) for value in _axis(xs)],
-        places=logs,
-        lines=lines,
-        names=end_names(frame, names),
-    )
+    sizes = [(log10(value), f"{value:g}") for value in _round_numbers(low, high)]
+    return {"frame": frame, "sizes": sizes, "lines": lines, "names": end_names(frame, names)}
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
@@ -144,14 +126,14 @@ def _round_numbers(low: float, high: float) -> list[float]:
     ([1.0, 2.0, 5.0, 10.0], [0.1, 1.0, 10.0, 100.0, 1000.0])
     """
     steps = (1, 2, 5) if high - low <= 2.2 else (1,)
-    powers = range(math.floor(low), math.ceil(high) + 1)
+    powers = range(floor(low), ceil(high) + 1)
     every = [float(f"{step}e{power}") for power in powers for step in steps]
-    return [value for value in every if low - 1e-9 <= math.log10(value) <= high + 1e-9]
+    return [value for value in every if low - 1e-9 <= log10(value) <= high + 1e-9]
 
 
-def _axis(xs: Sequence[int]) -> list[int]:
+def _axis(windows: Sequence[int]) -> list[int]:
     """Powers of two among the windows' range, and the last window if it is none of them."""
-    low, high = xs[0], xs[-1]
+    low, high = windows[0], windows[-1]
     powers = [1 << power for power in range(high.bit_length()) if low <= 1 << power <= high]
     # The last one needs room of its own.
     return [p for p in powers if p * 1.3 < high] + [high] if high not in powers else powers

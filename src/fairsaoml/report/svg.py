@@ -1,11 +1,9 @@
-"""Where things lie in a chart: frames, lines and bands, ticks, names."""
+"""Where things lie in a chart: frames, points, ticks, names."""
 
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
-
-from fairsaoml.report.markup import number
 
 Values = Sequence[float | None]
 EndName = tuple[str, str, float, float]  # a curve's name, its class, and where its line ends
@@ -41,28 +39,6 @@ class Frame(NamedTuple):
         low, high = self.y_range
         return self.bottom - self.height * (value - low) / (high - low)
 
-    def path(self, points: Iterable[tuple[float, float]]) -> str:
-        """A line through points, as SVG writes it."""
-        return "M" + "L".join(f"{number(self.x(x))} {number(self.y(y))}" for x, y in points)
-
-    def line(self, xs: Sequence[float], ys: Values) -> str:
-        """A line that breaks where a value is missing."""
-        return "".join(self.path(points) for points in stretches(xs, ys) if len(points) > 1)
-
-    def dots(self, xs: Sequence[float], ys: Values) -> list[tuple[float, float]]:
-        """Where the single values between gaps lie, of which there is no line."""
-        alone = [points[0] for points in stretches(xs, ys) if len(points) == 1]
-        return [(self.x(x), self.y(y)) for x, y in alone]
-
-    def area(self, xs: Sequence[float], low: Values, high: Values) -> str:
-        """The area between two lines, with the same gaps; nothing for a single point."""
-        outlines = [
-            [*((x, top) for x, _, top in points), *((x, low) for x, low, _ in reversed(points))]
-            for points in stretches(xs, low, high)
-            if len(points) > 1
-        ]
-        return "".join(self.path(corners) + "Z" for corners in outlines)
-
 
 def stretches(xs: Sequence[float], *values: Values) -> list[list[tuple[Any, ...]]]:
     """Return the points between gaps: where every one of the values is known.
@@ -87,12 +63,13 @@ def ticks(low: float, high: float, about: int) -> list[float]:
     return [round(float(i * step), 10) for i in range(first, last + 1)]
 
 
-def tick_words(values: Sequence[float]) -> list[tuple[float, str]]:
-    """Return each tick with its number, all with as many digits as the step between them needs.
+def tick_words(low: float, high: float, about: int) -> list[tuple[float, str]]:
+    """Return `ticks` with their numbers, all with as many digits as the step between them needs.
 
-    >>> tick_words([0.0, 0.05, 0.1]), tick_words([20.0, 40.0])
-    ([(0.0, '0.00'), (0.05, '0.05'), (0.1, '0.10')], [(20.0, '20'), (40.0, '40')])
+    >>> tick_words(0.0, 0.1, 2), tick_words(20, 40, 2)
+    ([(0.0, '0.00'), (0.05, '0.05'), (0.1, '0.10')], [(20.0, '20'), (30.0, '30'), (40.0, '40')])
     """
+    values = ticks(low, high, about)
     step = min((b - a for a, b in pairwise(values)), default=1.0)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     return [(value, f"{value:.{digits}f}") for value in values]
@@ -108,14 +85,12 @@ def spread_out(places: Sequence[float], apart: float, low: float, high: float) -
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
-    floor = low
     for i in order:
-        moved[i] = max(moved[i], floor)
-        floor = moved[i] + apart
-    ceiling = high
+        moved[i] = max(moved[i], low)
+        low = moved[i] + apart
     for i in reversed(order):
-        moved[i] = min(moved[i], ceiling)
-        ceiling = moved[i] - apart
+        moved[i] = min(moved[i], high)
+        high = moved[i] - apart
     return moved
 
 

@@ -1,49 +1,16 @@
-"""The words of a page: the verdict, and what its sentences (`assets/words.html`) are made of."""
+"""What the sentences of a page (`assets/words.html`) are made of."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
-from fairsaoml.evaluate.rule import ratio_words
-from fairsaoml.evaluate.verdict import NOTIONS
-from fairsaoml.report.reading import Run
+from fairsaoml.evaluate.metrics import Counts, nearly_alike, summed
+from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
+from fairsaoml.evaluate.windows import windows_of
+from fairsaoml.report.reading import Line, Run
 
-__all__ = [
-    "among",
-    "count",
-    "furthest",
-    "headline",
-    "interval_words",
-    "listed",
-    "longest_of",
-    "notion_title",
-    "percent",
-    "plain",
-    "rates_of",
-    "sentence",
-    "stream_title",
-    "stream_titles",
-    "too_small",
-]
-
-
-def headline(runs: Sequence[Run]) -> str:
-    """Return the verdict in a sentence: of one run by attribute, of several by how many are fair.
-
-    >>> from types import SimpleNamespace as Fake
-    >>> headline([Fake(verdict={"answer": answer}) for answer in ("fair", "fair", "too few")])
-    '2 of 3 runs are fair; for 1 there are not enough rows to tell'
-    """
-    if len(runs) == 1:
-        return str(runs[0].verdict["sentence"])
-    answers = [run.verdict["answer"] for run in runs]
-    fair, unfair, unclear = (answers.count(key) for key in ("fair", "not fair", "too few"))
-    said = [f"{fair or 'None'} of {len(runs)} runs {'is' if fair < 2 else 'are'} fair"]
-    if unclear and unfair:
-        said.append(f"{unfair} {'is' if unfair == 1 else 'are'} not")
-    if unclear:
-        said.append(f"for {unclear} there are not enough rows to tell")
-    return "; ".join(said)
+EXCLUDED = "exclude each other"  # in the journal's warning
 
 
 def longest_of(runs: Sequence[Run]) -> Run:
@@ -64,30 +31,65 @@ def too_small(run: Run, entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]
     return {group: small for notion in judged for group, small in notion["left_out"].items()}
 
 
-def rates_of(notion: Mapping[str, Any]) -> list[tuple[str, int, int]]:
-    """Return the group that is worse off and the better one: the name, how many, of how many."""
-    return [
-        (group, *notion["shares"][group]) for group in (notion["worse_off"], notion["better_off"])
-    ]
+class Cost(NamedTuple):
+    """Decisions as they were, beside those of the same learner without fairness, where known.
+
+    Accuracies and ratios are of the same rounds, those that the verdict rests on.
+    """
+
+    rounds: Sequence[int] = ()  # the first and the last
+    notions: Sequence[tuple[str, str]] = ()  # with the attribute by which groups are compared
+    sides: Sequence[tuple[Counts, Sequence[Mapping[str, Any]]]] = ()  # and the ratio by each notion
+    changed: float = 0.0  # the share of decisions that fairness changed
 
 
-def among(run: Run, rate: str) -> str:
-    """Return the rows that a rate is taken of, by the label's own name where it has one."""
-    if rate == "selection_rate":
-        return ""
-    kind = "positive" if rate == "true_positive_rate" else "negative"
-    label = (run.source.get("encoder") or {}).get("label") or {}
-    if label.keys() >= {"column", kind}:
-        return f" with {label['column']} = {label[kind]}"
-    return f" with a {kind} label"
+def cost(run: Run) -> Cost:
+    """Return what fairness cost, measured where the journal has the decisions without it."""
+    notions = [(key, name) for name, key in product(run.verdict["attributes"], run.asked.notions)]
+    entries = [run.verdict["attributes"][name]["notions"][key] for key, name in notions]
+    judged = [entry["rounds"] for entry in entries if entry["rounds"]]
+    if not judged:
+        return Cost()
+    begin, end = min(first for first, _ in judged), max(last for _, last in judged)
+    lines = [line for line in run.lines if line.get("plain") and begin <= line["round"] <= end]
+    if not lines:
+        return Cost((begin, end))
+
+    def side(lines: Sequence[Line]) -> tuple[Counts, Sequence[Mapping[str, Any]]]:
+        ratios = []
+        for (key, name), entry in zip(notions, entries, strict=True):
+            windows = [mean_counts(window, name) for window in windows_of(lines)]
+            one = compared(windows, key, list(entry["shares"]))
+            ratios.append({"ratio": one.ratio, **one.interval._asdict()})
+        return summed(mean_counts(lines, notions[0][1]).values()), ratios
+
+    unfair = [{**line, "counts": line["plain"]["counts"]} for line in lines]
+    changed = sum(line["plain"]["changed"] for line in lines)
+    rows = max(sum(line["rows"] for line in lines), 1)
+    return Cost((begin, end), notions, [side(lines), side(unfair)], changed / rows)
 
 
-def interval_words(entry: Mapping[str, Any], asked: float) -> str:
-    """Return a ratio with its interval."""
-    if entry["ratio"] is None:
-        return "undefined"
-    value = ratio_words(entry["ratio"], asked)
-    return f"{value} ({entry['low']:.2f} to {entry['high']:.2f})"
+def rounds_of_exclusion(run: Run) -> int:
+    """Return in how many rounds what was asked for excluded itself."""
+    warned = ((line["round"], " ".join(line.get("warnings") or [])) for line in run.lines)
+    return len({number for number, warnings in warned if EXCLUDED in warnings})
+
+
+def base_rates(run: Run) -> list[str]:
+    """Return each group's share of positive labels, by the first attribute."""
+    counts = mean_counts(run.lines, next(iter(run.verdict["attributes"])))
+    return [f"{group} {percent(c.y1_rows / c.rows)}" for group, c in counts.items() if c.rows]
+
+
+def all_alike(run: Run) -> tuple[Sequence[int], Counts] | None:
+    """Return decisions that are nearly all alike: of the whole run, or of the rounds at its end."""
+    attribute = next(iter(run.verdict["attributes"]), "")  # without one, no row is counted
+    last = windows_of(run.lines)[-1]
+    for rounds, lines in ((), run.lines), ((last[0]["round"], last[-1]["round"]), last):
+        total = summed(mean_counts(lines, attribute).values())
+        if nearly_alike(total):
+            return rounds, total
+    return None
 
 
 def notion_title(key: str, attribute: str) -> str:
@@ -131,15 +133,6 @@ def plain(value: float | None, digits: int = 2) -> str:
     ('0.83', 'undefined')
     """
     return "undefined" if value is None else f"{value:.{digits}f}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "seed"), count(1200, "round")
-    ('1 seed', '1,200 rounds')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(words: Sequence[str]) -> str:

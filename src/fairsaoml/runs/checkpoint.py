@@ -6,10 +6,8 @@ pair is used instead.
 """
 
 import hashlib
-import json
 import re
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -20,103 +18,17 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from fairsaoml.core.buffers import EMPTY
-from fairsaoml.core.errors import RunError
+from fairsaoml import files
+from fairsaoml.core.errors import RunError, warn
 from fairsaoml.core.types import State
-from fairsaoml.files import make_folder, read_bytes, read_json, seal_of, write_bytes, write_text
-from fairsaoml.runs.fewer_memories import fewer_experts, fewer_memories
+from fairsaoml.runs.migrations import MIGRATIONS, Arrays, Manifest
 
 CHECKPOINT_SCHEMA = 7
 CURRENT, PREVIOUS = "manifest.json", "previous.json"
 SEAL = "manifest_sha256"
-TYPICAL_BEND = np.float32(0.2)  # p (1 - p)
 DAMAGED = (OSError, ValueError, KeyError, TypeError)  # what reading a damaged file raises
 
-Manifest = dict[str, Any]
-Arrays = Mapping[str, np.ndarray]
 Made = TypeVar("Made")
-Migration = Callable[[Manifest, Arrays], tuple[Manifest, Arrays]]
-
-
-def _wrapped(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
-    """Schema 2 to 3: a learner's own part of its state is `learned`, in `core.learner.Wrapped`.
-
-    What is the same for all learners came to stand beside it: `round`, which two families had, and
-    `pinned`, which one had not. An empty slot's priority was infinite and is 2.
-    """
-    priors = [name for name in arrays if name.endswith(".prior.tasks")]
-    if not priors:
-        return manifest, arrays  # of a learner that is not ours
-    (tasks,) = priors
-    state = tasks.removesuffix(".prior.tasks")  # empty, or where a saved model keeps its state
-    counts = {"round": manifest["round"], "pinned": 0}
-    moved = {
-        f"{state}.{name}": np.full_like(arrays[tasks], n, np.int32) for name, n in counts.items()
-    }
-    for name, values in arrays.items():
-        part = name.removeprefix(state)
-        if part.endswith(".priority"):
-            values = np.where(np.isinf(values), np.float32(EMPTY), values)
-        shared = not name.startswith(f"{state}.") or part.startswith(
-            (".prior.", ".round", ".pinned")
-        )
-        learned = part.removeprefix(".pair") if part.startswith(".pair.") else part
-        moved[name if shared else f"{state}.learned{learned}"] = values
-    return manifest, moved
-
-
-def _tilted(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
-    """Schema 3 to 4: what the default learner's rule adds may grow with the probability (`tilt`).
-
-    It did not then: with none the rule decides as it did.
-    """
-    end = ".rule.coefficient"
-    flat = {
-        f"{name.removesuffix(end)}.rule.tilt": np.zeros_like(values)
-        for name, values in arrays.items()
-        if name.endswith(end)
-    }
-    return manifest, {**flat, **arrays}
-
-
-def _shared_curvature(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
-    """Schema 4 to 5: the default learner's heads share the curvature of past rows, by label.
-
-    Every head had a matrix of its own, and the past's slope was kept at 0 instead of at theta. The
-    first head's matrix serves all: decisions are as they were, and what is approximate in it is
-    forgotten like the past that it is about.
-    """
-    end = ".heads.log_weights"
-    moved = dict(arrays)
-    for learned in [name.removesuffix(end) for name in arrays if name.endswith(end)]:
-        for experts in (f"{learned}.heads.linear", f"{learned}.heads.rich"):
-            if f"{experts}.curvature" not in moved:
-                continue  # not the default learner's
-            curvature, rows = moved.pop(f"{experts}.curvature"), moved[f"{experts}.rows"]
-            theta, slope = moved[f"{experts}.theta"], moved[f"{experts}.slope"]
-            every = rows[..., :1, :]
-            ones = rows[..., 1:2, :] if rows.shape[-2] > 1 else every / 2
-            mass = np.concatenate([every, ones, every - ones], axis=-2)
-            share = mass / np.maximum(every, 1e-9)
-            first = curvature[..., :1, :, :, :] / TYPICAL_BEND
-            moved |= {
-                f"{experts}.bend": TYPICAL_BEND * rows,
-                f"{experts}.mass": mass,
-                f"{experts}.products": (share[..., None, None] * first).astype(np.float32),
-                f"{experts}.slope": np.einsum("...de,...e->...d", curvature, theta) - slope,
-            }
-    return manifest, moved
-
-
-# From each older schema to the one after it. All have `schema`, `round`, `file` and `sha256`.
-MIGRATIONS: dict[int, Migration] = {
-    1: lambda manifest, arrays: (manifest, arrays),  # had no checksum of the manifest itself
-    2: _wrapped,
-    3: _tilted,
-    4: _shared_curvature,
-    5: fewer_memories,
-    6: fewer_experts,
-}
 
 
 class Checkpoint(NamedTuple):
@@ -136,7 +48,7 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
         state: any tree of arrays.
         about: plain JSON to keep in the manifest.
     """
-    make_folder(folder)
+    files.make_folder(folder)
     named = jax.tree_util.tree_leaves_with_path(jax.device_get(state))
     content = save_arrays(
         {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in named}
@@ -146,22 +58,16 @@ def save_checkpoint(folder: Path, round: int, state: State, about: dict[str, Any
     if file in _named_files(folder):
         # The same round, learned again: a file that a manifest names is not overwritten.
         file = f"state-{round:08d}-{checksum[:8]}.safetensors"
-    write_bytes(folder / file, content)
+    files.write_bytes(folder / file, content)
     before = None
     with suppress(*DAMAGED):  # a damaged one must not replace an intact one
         _content(folder, _manifest(folder / CURRENT))
-        before = read_bytes(folder / CURRENT)
+        before = files.read_bytes(folder / CURRENT)
     if before is not None:
-        write_bytes(folder / PREVIOUS, before)
-    manifest = {
-        "schema": CHECKPOINT_SCHEMA,
-        "round": round,
-        "file": file,
-        "sha256": checksum,
-        **about,
-    }
+        files.write_bytes(folder / PREVIOUS, before)
+    manifest = {"schema": CHECKPOINT_SCHEMA, "round": round, "file": file, "sha256": checksum}
     # Every digit of a setting: rounded, it would be another one.
-    write_text(folder / CURRENT, json.dumps(sealed(manifest), indent=2, allow_nan=False) + "\n")
+    files.write_sealed(folder / CURRENT, manifest | about, SEAL)
     wanted = _named_files(folder)
     for stale in (*folder.glob("state-*.safetensors"), *folder.glob(".*.part")):
         if stale.name not in wanted:
@@ -199,8 +105,7 @@ def newest(
 ) -> Made | None:
     """Return `make(manifest, arrays)` of the newest intact checkpoint, or None if there is none."""
     problems = []
-    if folder.is_symlink():
-        raise RunError(f"expected a folder at {folder}, found a link; remove it")
+    files.refuse_link(folder)
     for path in (folder / CURRENT, folder / PREVIOUS):
         if not path.exists():
             continue
@@ -210,10 +115,7 @@ def newest(
                 return make(manifest, arrays)
         except (*DAMAGED, SafetensorError) as problem:
             problems.append(f"{path.name}: {problem}")
-            warnings.warn(
-                f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one",
-                stacklevel=2,
-            )
+            warn(f"the checkpoint of {path.name} is damaged ({problem}); trying the previous one")
     if problems:
         raise RunError(f"no intact checkpoint in {folder}: {'; '.join(problems)}; use --force")
     return None
@@ -226,7 +128,7 @@ def sealed(manifest: Manifest) -> Manifest:
     'e117576e'
     """
     rest = {key: value for key, value in manifest.items() if key != SEAL}
-    return {**rest, SEAL: seal_of(rest)}
+    return {**rest, SEAL: files.seal_of(rest)}
 
 
 def structured(arrays: Arrays, like: State) -> State:
@@ -264,7 +166,7 @@ def _read(folder: Path, path: Path) -> tuple[Manifest, Arrays]:
 
 def _manifest(path: Path) -> Manifest:
     """A manifest as it was written; ValueError if it is damaged."""
-    manifest = read_json(path)
+    manifest = files.read_json(path)
     # The first schema had no seal; whatever has one must fit it, the schema's digit included.
     if (SEAL in manifest or manifest["schema"] > 1) and manifest != sealed(manifest):
         raise ValueError("the manifest is not what was written")
@@ -276,7 +178,7 @@ def _content(folder: Path, manifest: Manifest) -> bytes:
     file = manifest["file"]
     if not re.fullmatch(r"state-[\w-]+\.safetensors", file):
         raise ValueError(f"it names {file!r}, which is no state of this folder")
-    content = read_bytes(folder / file)
+    content = files.read_bytes(folder / file)
     if hashlib.sha256(content).hexdigest() != manifest["sha256"]:
         raise ValueError(f"{file} is not what was written")
     return content
@@ -284,8 +186,8 @@ def _content(folder: Path, manifest: Manifest) -> bytes:
 
 def _named_files(folder: Path) -> set[str]:
     """The state files that the manifests name, as far as these can be read."""
-    files = set()
-    for name in (CURRENT, PREVIOUS):
+    names = set()
+    for manifest in (CURRENT, PREVIOUS):
         with suppress(*DAMAGED):
-            files.add(read_json(folder / name)["file"])
-    return files
+            names.add(files.read_json(folder / manifest)["file"])
+    return names

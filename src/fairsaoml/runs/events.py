@@ -38,16 +38,8 @@ def as_events(
             known = [record[name] for record in result.records if record[name] is not None]
             return fmean(known) if known else None
 
-        on_event(
-            Event(
-                "round",
-                job,
-                process,
-                round=result.round,
-                length=setup.stream.length,
-                domain=result.records[0]["domain"],
-                figures={name: mean(name) for name in SHOWN},
-            )
-        )
+        event = Event("round", job, process, round=result.round, length=setup.stream.length)
+        figures = {name: mean(name) for name in SHOWN}
+        on_event(event._replace(domain=result.records[0]["domain"], figures=figures))
 
     return on_round

@@ -5,7 +5,6 @@ run, `learn`, delayed labels, a service. It is a lock of the operating system on
 which ends with the process, be it by a kill.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import RunError
-from fairsaoml.files import open_regular, read_json, seal_of, write_text
+from fairsaoml.files import open_regular, read_json, seal_of, write_sealed
 from fairsaoml.runs.predictions import PARTS, PREDICTIONS
 
 SPEC, ROUNDS, SUMMARY, CHECKPOINT = "spec.json", "rounds.jsonl", "summary.json", "checkpoint"
@@ -23,25 +22,15 @@ SERVICE, SERVED = "service", "model"  # a service's folder in a run's, and its m
 LOCK = ".lock"
 SEAL = "spec_sha256"
 # All files of a run; `--force` removes these and nothing else.
+WHOLE = (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS, "learned.json")
+SAVED = ("manifest.json", "previous.json", "state-*.safetensors", ".*.part")
+LEARNED = ("rows", "waiting", "ids", "undo", ".rows", ".waiting", ".ids")
 OURS = (
-    *(
-        pattern
-        for name in (SPEC, ROUNDS, SUMMARY, "report.html", PREDICTIONS, "learned.json")
-        for pattern in (name, f".{name}.part")
-    ),
-    LOCK,
-    CHECKPOINT,
-    f"{CHECKPOINT}/manifest.json",
-    f"{CHECKPOINT}/previous.json",
-    f"{CHECKPOINT}/state-*.safetensors",
-    f"{CHECKPOINT}/.*.part",
-    PARTS,
-    f"{PARTS}/*.parquet",
-    "learned",
-    *(
-        f"learned/{name}-*"
-        for name in ("rows", "waiting", "ids", "undo", ".rows", ".waiting", ".ids")
-    ),
+    *WHOLE,
+    *(f".{name}.part" for name in WHOLE),
+    *(LOCK, CHECKPOINT, PARTS, f"{PARTS}/*.parquet", "learned"),
+    *(f"{CHECKPOINT}/{name}" for name in SAVED),
+    *(f"learned/{name}-*" for name in LEARNED),
 )
 
 
@@ -54,26 +43,35 @@ def locked(folder: Path) -> Iterator[None]:
     """
     descriptor = open_regular(folder / LOCK, os.O_RDWR | os.O_CREAT)
     try:
-        _lock(descriptor, folder)
+        with suppress(ImportError, OSError):  # a system, or a file system, without locks
+            import fcntl
+
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(
+                    f"another process is working in {folder} (a run, `learn` or `serve`); wait "
+                    "for it, or end it first"
+                ) from None
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn an OSError, such as a full disk, into a RunError that says what to do."""
     try:
-        import fcntl
-    except ImportError:
-        return  # this system has no locks
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RunError(
-            f"another process is working in {folder} (a run, `learn` or `serve`); wait for it, or "
-            "end it first"
-        ) from None
-    except OSError:
-        return  # this file system has no locks
+        yield
+    except OSError as error:
+        advice = (
+            "nothing that was saved is lost: fix that, then continue with "
+            f"`fairsaoml run --resume {folder}`"
+            if (folder / SPEC).exists()
+            else "nothing was run yet: fix that, then start again"
+        )
+        reason = error.strerror or str(error)
+        raise RunError(f"expected to write into {folder}, got: {reason}; {advice}") from error
 
 
 def free_folder(stem: str) -> Path:
@@ -122,27 +120,30 @@ def require_replaceable(folder: Path, *, force: bool) -> list[Path]:
         )
     # A run that was killed before its spec.json was complete has left only this.
     ours = OURS if has_spec else (LOCK, f".{SPEC}.part")
-    paths = []
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if not any(fnmatch(str(name), pattern) for pattern in ours):
+    paths = list(folder.rglob("*"))
+    for name in (str(path.relative_to(folder)) for path in paths):
+        if not any(fnmatch(name, pattern) for pattern in ours):
             raise RunError(f"{folder} holds a file that is no run's ({name}); give another --out")
-        paths.append(path)
     return paths
 
 
-def is_finished(folder: Path) -> bool:
-    """Return whether the run in a folder has reached its stream's end; a torn summary is none."""
+def finished_summary(folder: Path) -> dict[str, Any]:
+    """Return the summary of a run that has reached its stream's end, else {}; so is a torn one."""
     try:
-        return "overall" in read_json(folder / SUMMARY)
+        summary = read_json(folder / SUMMARY)
+        return summary if "overall" in summary else {}
     except (OSError, ValueError, TypeError):
-        return False
+        return {}
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether the run in a folder has reached its stream's end."""
+    return bool(finished_summary(folder))
 
 
 def write_spec(folder: Path, content: dict[str, Any]) -> None:
     """Write spec.json: every digit of what is read back, sealed by its checksum."""
-    sealed = {**content, SEAL: seal_of(content)}
-    write_text(folder / SPEC, json.dumps(sealed, indent=2, allow_nan=False) + "\n")
+    write_sealed(folder / SPEC, content, SEAL)
 
 
 def read_spec(folder: Path) -> dict[str, Any]:

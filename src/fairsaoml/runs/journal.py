@@ -5,23 +5,19 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Self
 
+from fairsaoml import files
 from fairsaoml.core.errors import RunError
-from fairsaoml.files import (
-    Damaged,
-    json_lines,
-    open_regular,
-    read_bytes,
-    read_json,
-    sync_folder,
-    tidy,
-    write_all,
-)
 
 DIGEST = "journal"  # in a checkpoint's manifest: of the journal's lines up to its round
+
+
+class _Damaged(RunError):
+    """A line that is not what was written."""
 
 
 class Journal:
@@ -36,30 +32,28 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, after: int = 0) -> None:
-        self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             kept = last = 0
             try:
                 for size, record in takewhile(lambda line: line[1]["round"] <= after, _lines(path)):
                     kept, last = kept + size, record["round"]
-            except Damaged:
+            except _Damaged:
                 if last < after:
                     raise  # what is damaged is not what is written again
             # Cut in place: to continue needs no room for a second journal.
             os.ftruncate(self._descriptor, kept)
-            self._digest = hashlib.sha256(read_bytes(path))
-            sync_folder(path.parent)
+            self._digest = hashlib.sha256(files.read_bytes(path))
+            files.sync_folder(path.parent)
         except BaseException:
             os.close(self._descriptor)
             raise
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Write the records of one round, one per seed, in one call."""
-        lines = [
-            json.dumps(tidy(record), allow_nan=False, separators=(",", ":")) for record in records
-        ]
-        content = ("\n".join(lines) + "\n").encode()
-        write_all(self._descriptor, content)
+        dump = partial(json.dumps, allow_nan=False, separators=(",", ":"))
+        content = "".join(f"{dump(files.tidy(record))}\n" for record in records).encode()
+        files.write_all(self._descriptor, content)
         self._digest.update(content)
 
     @property
@@ -90,16 +84,16 @@ def is_intact(path: Path, round: int, digest: str | None) -> bool:
     if digest is None:
         return True
     size = 0
-    with suppress(Damaged):
+    with suppress(_Damaged):
         for length, _ in takewhile(lambda line: line[1]["round"] <= round, _lines(path)):
             size += length
-    return hashlib.sha256(read_bytes(path)[:size]).hexdigest() == digest
+    return hashlib.sha256(files.read_bytes(path)[:size]).hexdigest() == digest
 
 
 def require_intact(path: Path, manifest: Path) -> None:
     """Raise RunError where a journal is not the one that the newest checkpoint was saved with."""
     try:
-        saved = read_json(manifest)
+        saved = files.read_json(manifest)
         intact = is_intact(path, saved["round"], saved.get(DIGEST))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return  # no checkpoint that could tell
@@ -110,7 +104,7 @@ def require_intact(path: Path, manifest: Path) -> None:
 def whole_rounds(path: Path, seeds: int, before: int = 0) -> int:
     """Return up to which round, from the one after `before`, every seed has its line."""
     lines = before * seeds
-    with suppress(Damaged):  # from a damaged line on, nothing counts
+    with suppress(_Damaged):  # from a damaged line on, nothing counts
         for _, record in _lines(path) if path.exists() else ():
             if record["round"] != lines // seeds + 1:
                 break
@@ -119,4 +113,20 @@ def whole_rounds(path: Path, seeds: int, before: int = 0) -> int:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    return json_lines(path, key="round", advice="start the run again with --force")
+    """The size in bytes and the record of each complete line.
+
+    Only the last line may be incomplete, as a kill leaves it; it is left out.
+    """
+    with open(files.open_regular(path), "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = json.loads(line) if line.endswith(b"\n") else None
+            except (ValueError, RecursionError):
+                record = None
+            if isinstance(record, dict) and "round" in record:
+                yield len(line), record
+            elif file.read(1):
+                raise _Damaged(
+                    f"line {number} of {path} is damaged; expected one JSON object a line; start "
+                    "the run again with --force"
+                )

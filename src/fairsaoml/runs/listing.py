@@ -1,14 +1,14 @@
 """What runs there are in a folder."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.evaluate.verdict import ANSWERS, not_judged
-from fairsaoml.files import read_json
-from fairsaoml.runs.folder import ROUNDS, SPEC, SUMMARY, is_finished, read_spec
+from fairsaoml.runs.folder import ROUNDS, SPEC, finished_summary, read_spec
 from fairsaoml.runs.journal import read_rounds
 
 DEPTH = 2  # folders below: a comparison has its runs in a folder of its own
@@ -40,34 +40,29 @@ def _specs(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _listed(run: Path, folder: Path) -> dict[str, Any]:
-    stream = learner = ""
-    apart: list[str] = []
-    try:
+    journal = run / ROUNDS
+    listed: dict[str, Any] = {
+        "name": str(run.relative_to(folder)) if run != folder else run.resolve().name,
+        "stream": "",
+        "learner": "",
+        "rounds": 0,
+        "verdict": "damaged",
+        "not_judged": [],
+    }
+    with suppress(RunError, KeyError, TypeError):
         content = read_spec(run)
         stream, learner = str(content["stream"]["name"]), str(content["learner"]["name"])
-        if is_finished(run):
-            summary = read_json(run / SUMMARY)
-            rounds = summary["rounds"]
-            if verdict := summary.get("verdict"):
-                state, apart = ANSWERS[verdict["answer"]], not_judged(verdict)
-            else:
-                state = "finished"
+        listed |= {"stream": Path(stream).name or stream, "learner": learner}
+        if summary := finished_summary(run):
+            verdict = summary.get("verdict")
+            state = ANSWERS[verdict["answer"]] if verdict else "finished"
+            groups = not_judged(verdict) if verdict else []
+            listed |= {"rounds": summary["rounds"], "verdict": state, "not_judged": groups}
         else:
-            journal = run / ROUNDS
             lines = read_rounds(journal) if journal.exists() else []
-            rounds = len({line["round"] for line in lines})
             waits = "before" in content and not lines  # a model from Python, for `learn`
             state = "no rounds yet" if waits else "not finished"
-    except (RunError, KeyError, TypeError):
-        rounds, state = 0, "damaged"
-    written = run / ROUNDS if (run / ROUNDS).exists() else run / SPEC
+            listed |= {"rounds": len({line["round"] for line in lines}), "verdict": state}
+    written = journal if journal.exists() else run / SPEC
     when = datetime.fromtimestamp(written.stat().st_mtime, UTC)
-    return {
-        "name": str(run.relative_to(folder)) if run != folder else run.resolve().name,
-        "stream": Path(stream).name or stream,
-        "learner": learner,
-        "rounds": rounds,
-        "verdict": state,
-        "not_judged": apart,
-        "when": f"{when:%Y-%m-%d %H:%M}",
-    }
+    return listed | {"when": f"{when:%Y-%m-%d %H:%M}"}

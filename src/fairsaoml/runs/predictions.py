@@ -55,12 +55,12 @@ class Predictions:
         if not self._asked:
             return
         parts = sorted(self._parts.glob("*.parquet"))
-        before = read_parquet(self._file) if self._file.exists() else None
+        before = [read_parquet(self._file)] if self._file.exists() else []
         # A run killed below has the complete file, but no longer all parts.
-        done = 0 if before is None else pc.max(before["round"]).as_py()
+        done = pc.max(before[0]["round"]).as_py() if before else 0
         new = [read_parquet(part) for part in parts if int(part.stem) > done]
         if new:
-            self._write([before, *new] if before is not None else new)
+            write_parquet(self._file, pa.concat_tables(before + new))
         for part in parts:
             part.unlink()
         self._parts.rmdir()
@@ -70,15 +70,13 @@ class Predictions:
         if self._asked:
             self._parts.rmdir()
             whole = read_parquet(self._file)
-            self._write([whole.filter(pc.less_equal(whole["round"], after))])
+            write_parquet(self._file, whole.filter(pc.less_equal(whole["round"], after)))
 
-    def _write(self, tables: Sequence[pa.Table]) -> None:
-        with (
-            replacing(self._file) as temporary,
-            pq.ParquetWriter(temporary, tables[0].schema) as writer,
-        ):
-            for table in tables:
-                writer.write_table(table)
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write a table of ours, completely or not at all."""
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary)
 
 
 def read_parquet(path: Path) -> pa.Table:

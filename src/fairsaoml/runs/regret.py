@@ -58,10 +58,9 @@ def regret(
     rounds = len(series[0].loss)
     lengths = figures.chosen_windows(windows, rounds)
     run = {"run": str(folder), "learner": spec.learner, "stream": spec.stream}
+    options: dict[str, Any] = {"seeds": spec.seeds, "windows": lengths, "adapted": adapted}
     if not comparator:
-        return run | figures.violations(
-            series, content["constraints"], seeds=spec.seeds, windows=lengths, adapted=adapted
-        )
+        return run | figures.violations(series, content["constraints"], **options)
     if "before" in content:
         raise RunError(
             f"expected a run whose rows are kept, got a model from Python in {folder}; measure "
@@ -86,11 +85,9 @@ def regret(
         tasks,
         setup.problem,
         settings,
-        seeds=spec.seeds,
-        windows=lengths,
         shared=not stream.seeded,
-        adapted=adapted,
         every_round=every_round,
         adapting=setup.learner if adapting else None,
         on_progress=on_progress,
+        **options,
     )

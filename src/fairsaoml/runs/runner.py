@@ -20,19 +20,9 @@ from fairsaoml.evaluate.threads import one_thread
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import read_json, write_json
 from fairsaoml.learners.registry import entry
+from fairsaoml.runs import folder as run_folder
 from fairsaoml.runs.checkpoint import CURRENT, Checkpoint, save_checkpoint
-from fairsaoml.runs.folder import (
-    CHECKPOINT,
-    ROUNDS,
-    SPEC,
-    SUMMARY,
-    is_finished,
-    locked,
-    prepared,
-    read_spec,
-    require_replaceable,
-    write_spec,
-)
+from fairsaoml.runs.folder import CHECKPOINT, ROUNDS, SUMMARY, read_spec, writing
 from fairsaoml.runs.journal import DIGEST, Journal, read_rounds, require_intact
 from fairsaoml.runs.predictions import Predictions
 from fairsaoml.runs.saved import OpenRun, manifest_of, name_other_versions
@@ -79,7 +69,7 @@ def run(
     folder = Path(folder)
     use_cache()
     one_thread()
-    require_replaceable(folder, force=force)  # before the table is read and talked about
+    run_folder.require_replaceable(folder, force=force)  # before the table is read and talked about
     setup = Setup.of(spec)
     if on_start:
         on_start(setup)
@@ -90,8 +80,8 @@ def run(
         content["stream"]["relative_path"] = os.path.relpath(path, folder)
     with ExitStack() as held:
         with writing(folder):
-            held.enter_context(prepared(folder, force=force))
-            write_spec(folder, content)
+            held.enter_context(run_folder.prepared(folder, force=force))
+            run_folder.write_spec(folder, content)
         return run_rounds(OpenRun(folder, content, spec, setup), on_round=on_round)
 
 
@@ -114,19 +104,19 @@ def resume(folder: str | PathLike, *, on_round: OnRound | None = None) -> dict[s
     use_cache()
     one_thread()
     content = read_spec(folder)
-    if is_finished(folder):
+    if run_folder.is_finished(folder):
         from fairsaoml.runs.learn import finish  # which is itself a way to run rounds
 
         finish(folder, on_round)
         require_intact(folder / ROUNDS, folder / CHECKPOINT / CURRENT)
-        return read_json(folder / SUMMARY)
+        return run_folder.finished_summary(folder)
     if "before" in content:
         raise RunError(
             f"expected a run with rows to come, got a model without a stream in {folder}; give it "
             f"new rows with `fairsaoml learn {folder} FILE`"
         )
     name_other_versions(content)
-    with locked(folder):
+    with run_folder.locked(folder):
         run = OpenRun.of(folder, content, lambda saved: reopened_stream(saved, folder))
         return run_rounds(run, run.last_checkpoint(), on_round=on_round)
 
@@ -231,22 +221,6 @@ def _checkpoint_seconds() -> float:
     if not seconds >= 0:
         raise ConfigError(f"{INTERVAL} must be a number of seconds >= 0; got {given!r}")
     return seconds
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Turn an OSError, such as a full disk, into a RunError that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        advice = (
-            "nothing that was saved is lost: fix that, then continue with "
-            f"`fairsaoml run --resume {folder}`"
-            if (folder / SPEC).exists()
-            else "nothing was run yet: fix that, then start again"
-        )
-        reason = error.strerror or str(error)
-        raise RunError(f"expected to write into {folder}, got: {reason}; {advice}") from error
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """A run opened again from its folder: its learner as it was, and what it has learned."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from fairsaoml.core.errors import ConfigError, RunError
+from fairsaoml.core.errors import ConfigError, RunError, warn
 from fairsaoml.core.types import State
 from fairsaoml.evaluate.seeds import first_states
 from fairsaoml.files import read_json, seal_of, tidy
@@ -94,10 +93,9 @@ class OpenRun(NamedTuple):
         ):
             usable = self.newest_checkpoint(at_most=usable.round - 1)
         if newest and usable is not newest:
-            warnings.warn(
+            warn(
                 f"{journal} is damaged: it does not hold the {newest.round} rounds that were "
-                f"saved; continuing after round {usable.round if usable else 0}",
-                stacklevel=3,
+                f"saved; continuing after round {usable.round if usable else 0}"
             )
         return usable
 
@@ -119,10 +117,7 @@ def name_other_versions(content: dict[str, Any]) -> None:
     now = versions(*(name for name in made if name not in ("fairsaoml", "python")))
     other = [f"{name} {made[name]} (now {now[name]})" for name in made if made[name] != now[name]]
     if other:
-        warnings.warn(
-            f"the run was made with {', '.join(other)}: figures may differ in their last digits",
-            stacklevel=3,
-        )
+        warn(f"the run was made with {', '.join(other)}: figures may differ in their last digits")
 
 
 def served_round(folder: Path) -> int:
@@ -136,10 +131,9 @@ def name_service(folder: Path, round: int) -> None:
     """Warn where a service has learned more than the run's own model of that round knows."""
     served = served_round(folder)
     if served > round:
-        warnings.warn(
+        warn(
             f"the service in {folder} has learned to round {served}, this is the run's own model "
-            f"of round {round}; ask the service (`fairsaoml serve {folder}`) for the newer one",
-            stacklevel=3,
+            f"of round {round}; ask the service (`fairsaoml serve {folder}`) for the newer one"
         )
 
 

@@ -7,9 +7,8 @@ nobody: a label of 30 to 70 % of the first task is decided at 0.5, another at th
 
 import json
 import shlex
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +16,7 @@ from platform import python_version
 from typing import Any
 
 from fairsaoml.core.config import LearnerConfig
-from fairsaoml.core.errors import ConfigError, DataError, RunError, closest
+from fairsaoml.core.errors import ConfigError, DataError, RunError, closest, warn
 from fairsaoml.core.types import Attribute, Learner, Problem, Schema
 from fairsaoml.learners import registry
 from fairsaoml.streams.catalog import is_table, open_stream, setting_names
@@ -27,6 +26,11 @@ SPEC_SCHEMA = 1
 EVEN = (0.3, 0.7)  # shares of positive labels between which one half is a threshold
 LARGEST_COST = 1e6
 SURE = (0.001, 0.999)  # the thresholds that a learner takes
+# Settings that people ask for by name of learners that have none.
+NOT_EVERY_LEARNER = {
+    "ratio": "cannot be asked for a ratio",
+    "aware": "cannot be told the group at decision time",
+}
 
 
 @cache
@@ -46,10 +50,9 @@ class RunSpec:
     seeds: Sequence[int] = (0, 1, 2, 3, 4)
 
     def __post_init__(self) -> None:
-        if isinstance(self.seeds, str) or not isinstance(self.seeds, Sequence) or not self.seeds:
-            raise ConfigError(
-                f"seeds must be a list of numbers, such as (0, 1); got {self.seeds!r}"
-            )
+        seeds = self.seeds
+        if isinstance(seeds, str) or not isinstance(seeds, Sequence) or not seeds:
+            raise ConfigError(f"seeds must be a list of numbers, such as (0, 1); got {seeds!r}")
 
     @property
     def name(self) -> str:
@@ -67,15 +70,12 @@ class RunSpec:
 
     def to_json(self, setup: "Setup") -> dict[str, Any]:
         """The content of spec.json."""
+        learner_settings = dict(self.learner_settings)
         return {
             "schema": SPEC_SCHEMA,
             "name": self.name,
             "command": self.command,
-            "learner": {
-                "name": self.learner,
-                "config": setup.config,
-                "settings": dict(self.learner_settings),
-            },
+            "learner": {"name": self.learner, "config": setup.config, "settings": learner_settings},
             "stream": stream_to_json(self.stream, self.stream_settings, setup.stream),
             "constraints": [constraint.name for constraint in setup.problem.constraints],
             "seeds": list(self.seeds),
@@ -122,15 +122,10 @@ def stream_without_rows(saved: Mapping[str, Any]) -> Stream:
 
     This is all that scoring new rows needs, wherever the rows of the run are by now.
     """
+    attributes = (Attribute(one["name"], tuple(one["levels"])) for one in saved["attributes"])
     return Stream(
         name=saved["name"],
-        schema=Schema(
-            features=tuple(saved["features"]),
-            attributes=tuple(
-                Attribute(name=attribute["name"], levels=tuple(attribute["levels"]))
-                for attribute in saved["attributes"]
-            ),
-        ),
+        schema=Schema(features=tuple(saved["features"]), attributes=tuple(attributes)),
         tasks=lambda seed: iter(()),
         length=saved["length"],
         settings=saved["settings"],
@@ -162,10 +157,9 @@ def reopened_stream(saved: Mapping[str, Any], folder: Path) -> Stream:
     )
     if fingerprint is None:
         if saved["encoder"] is not None:
-            warnings.warn(
+            warn(
                 f"the run of {saved['name']} was made before fingerprints were kept: whether its "
-                "rows have changed cannot be told",
-                stacklevel=3,
+                "rows have changed cannot be told"
             )
     elif stream.fingerprint != fingerprint:
         raise DataError(
@@ -246,30 +240,26 @@ class Setup:
 
 
 def split_settings(
-    stream: str, learner: str, settings: Mapping[str, Any], *, also: Sequence[str] = ()
+    stream: str, learner: str, settings: Mapping[str, Any], *, also: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Which settings are the stream's and which the learner's; neither's is an error.
 
     `also` names what may have been meant besides: the run's own options.
     """
-    of_stream = setting_names(stream)
-    of_learner = [item.name for item in fields(registry.entry(learner).config)]
-    known = [*of_stream, *of_learner, *also]
+    streams, learners = setting_names(stream), registry.entry(learner).settings
     for key in settings:
-        if key not in of_stream and key not in of_learner:
-            others = [
-                name for name in registry.LEARNERS.builtin if key in registry.entry(name).settings
-            ]
-            if others:
-                raise ConfigError(
-                    f"{learner} has no setting {key!r}; add --learner with one that has: "
-                    f"{', '.join(others)}"
-                )
+        if key in streams or key in learners:
+            continue
+        able = [name for name in registry.LEARNERS.builtin if key in registry.entry(name).settings]
+        if not able:
+            known = [*streams, *learners, *also]
             raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
-    return (
-        {key: value for key, value in settings.items() if key in of_stream},
-        {key: value for key, value in settings.items() if key not in of_stream},
-    )
+        has_not = NOT_EVERY_LEARNER.get(key, f"has no setting {key!r}")
+        is_fair = key == "ratio" and registry.configure(learner).constraints != "none"
+        advice = ", or set its tolerance" * is_fair
+        raise ConfigError(f"{learner} {has_not}; choose --learner {', '.join(able)}{advice}")
+    of_stream = {key: value for key, value in settings.items() if key in streams}
+    return of_stream, {key: settings[key] for key in settings if key not in of_stream}
 
 
 def suggested_decision(base_rate: float) -> str:

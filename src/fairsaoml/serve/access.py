@@ -39,23 +39,17 @@ class Refused(Exception):
         self.status = status
 
 
-class Access:
-    """Compares tokens, in constant time."""
-
-    def __init__(self, tokens: Mapping[str, str]) -> None:
-        self._tokens = {scope: token.encode() for scope, token in tokens.items()}
-
-    def require(self, scope: str, headers: Mapping[str, str]) -> None:
-        """Raise Refused for a request that may not do this."""
-        if not self._tokens:
-            if is_loopback(headers.get("host", "").rsplit(":", 1)[0].strip("[]")):
-                return
-            words = "expected a request to this machine by its own name; set tokens to serve it"
-            raise Refused(403, words)
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        token = self._tokens[scope]
-        if kind.lower() != "bearer" or not hmac.compare_digest(given.encode(), token):
-            raise Refused(401, f"expected the token for `{scope}` as `Authorization: Bearer TOKEN`")
+def require(tokens: Mapping[str, str], scope: str, headers: Mapping[str, str]) -> None:
+    """Raise Refused for a request that may not do this; tokens are compared in constant time."""
+    if not tokens:
+        if is_loopback(headers.get("host", "").rsplit(":", 1)[0].strip("[]")):
+            return
+        words = "expected a request to this machine by its own name; set tokens to serve it"
+        raise Refused(403, words)
+    kind, _, given = headers.get("authorization", "").partition(" ")
+    same = hmac.compare_digest(given.encode(), tokens[scope].encode())
+    if kind.lower() != "bearer" or not same:
+        raise Refused(401, f"expected the token for `{scope}` as `Authorization: Bearer TOKEN`")
 
 
 @lru_cache(maxsize=256)

@@ -36,10 +36,16 @@ WORDS = {
     "true_positive_rate": "positive decisions among the truly positive",
     "false_positive_rate": "positive decisions among the truly negative",
 }
+BELOW = "{low} gets fewer {what} than {line:.0%} of what {high} gets."
+BACK = (
+    "{low} is back: {what} are at least {line:.0%} of what {high} gets, over the last "
+    f"{BACK_ROUNDS} rounds."
+)
+State = dict[str, Any]  # plain data
 BETS = np.array([0.02, 0.06, 0.15, 0.35, 0.7])  # below 1: no capital is ever lost whole
 ALL_SHARES = 2.11  # the sum of 1 / (t log^2 t) from 2 on
 LARGEST = 1e300  # stake that JSON can hold
-BEGINNING: dict[str, Any] = {"rounds": 0, "unspent": 1.0, "staked": [0.0] * len(BETS)}
+BEGINNING: State = {"rounds": 0, "unspent": 1.0, "staked": [0.0] * len(BETS)}
 
 
 class Alarm(NamedTuple):
@@ -54,30 +60,29 @@ class Alarm(NamedTuple):
 class Alarms:
     """What is watched in a stream, round after round."""
 
-    def __init__(self, schema: Schema, asked: Asked, state: dict[str, Any] | None = None) -> None:
+    def __init__(self, schema: Schema, asked: Asked, state: State | None = None) -> None:
         self.schema, self.asked = schema, asked
-        self.state: dict[str, Any] = state or {"tests": {}, "drift": {}, "on": {}}
-        self._rates = list(
-            dict.fromkeys(rate for key in asked.judged for rate in NOTIONS[key].rates)
-        )
+        self.state: State = state or {"tests": {}, "drift": {}, "on": {}}
+        rates = (rate for notion in asked.judged for rate in NOTIONS[notion].rates)
+        self._rates = list(dict.fromkeys(rates))
         pairs = sum(math.perm(len(levels), 2) for _, levels in schema.attributes)
         self._enough = max(pairs * len(self._rates), 1) / LEVEL
 
     @property
-    def on(self) -> dict[str, Any]:
+    def on(self) -> State:
         """The alarms that are on, by name."""
         return self.state["on"]
 
-    def after_round(self, task: Task, decided: np.ndarray, about: dict[str, Any]) -> list[Alarm]:
+    def after_round(self, task: Task, decided: np.ndarray, about: State) -> list[Alarm]:
         """Take a learned round; return what began or ended with it."""
         alarms = [*self._fairness(task, np.asarray(decided, float)), *self._drift(task.x)]
         return self._settle(alarms, about)
 
     def after_silence(
-        self, silent: float, longest_pause: float, waiting: int, about: dict[str, Any]
+        self, silent: float, longest: float, waiting: int, about: State
     ) -> list[Alarm]:
-        """Take how long no label has come, and the longest pause there was between labels."""
-        stopped = silent > max(SILENCE * longest_pause, LEAST_SILENCE)
+        """Take how long no label has come, and the `longest` pause there was between labels."""
+        stopped = silent > max(SILENCE * longest, LEAST_SILENCE)
         if stopped == ("labels" in self.on) or (stopped and not waiting):
             return []
         message = "Labels are coming again."
@@ -85,7 +90,7 @@ class Alarms:
             message = f"No label has come for {_duration(silent)}; {waiting} decisions wait."
         return self._settle([Alarm("labels", stopped, "labels", message)], about)
 
-    def _settle(self, alarms: list[Alarm], about: dict[str, Any]) -> list[Alarm]:
+    def _settle(self, alarms: list[Alarm], about: State) -> list[Alarm]:
         for alarm in alarms:
             if alarm.on:
                 self.on[alarm.name] = {"kind": alarm.kind, "message": alarm.message, **about}
@@ -94,30 +99,22 @@ class Alarms:
         return alarms
 
     def _fairness(self, task: Task, decided: np.ndarray) -> Iterator[Alarm]:
-        line = self.asked.ratio
         rows = {
             "selection_rate": np.ones(len(task.y), bool),
             "true_positive_rate": task.y == 1,
             "false_positive_rate": task.y == 0,
         }
         for column, (attribute, levels) in enumerate(self.schema.attributes):
-            codes = task.group[:, column]
-            pairs = permutations(range(len(levels)), 2)
-            for rate, (low, high) in product(self._rates, pairs):
-                name = f"{rate} {attribute}: {levels[low]} / {levels[high]}"
-                shown = [decided[rows[rate] & (codes == level)] for level in (low, high)]
-                lower, higher = (f"{attribute} = {levels[level]}" for level in (low, high))
-                if name not in self.on and self._is_below(name, *shown):
-                    message = (
-                        f"{lower} gets fewer {WORDS[rate]} than {line:.0%} of what {higher} gets."
-                    )
-                    yield Alarm("fairness", True, name, message)
-                elif name in self.on and self._is_back(name, *shown):
-                    message = (
-                        f"{lower} is back: {WORDS[rate]} are at least {line:.0%} of what {higher} "
-                        f"gets, over the last {BACK_ROUNDS} rounds."
-                    )
-                    yield Alarm("fairness", False, name, message)
+            of_level = {level: task.group[:, column] == code for code, level in enumerate(levels)}
+            for rate, (low, high) in product(self._rates, permutations(levels, 2)):
+                name = f"{rate} {attribute}: {low} / {high}"
+                shown = [decided[rows[rate] & of_level[level]] for level in (low, high)]
+                begins = name not in self.on
+                if self._is_below(name, *shown) if begins else self._is_back(name, *shown):
+                    who = {"low": f"{attribute} = {low}", "high": f"{attribute} = {high}"}
+                    words = BELOW if begins else BACK
+                    message = words.format(**who, what=WORDS[rate], line=self.asked.ratio)
+                    yield Alarm("fairness", begins, name, message)
 
     def _is_below(self, name: str, low: np.ndarray, high: np.ndarray) -> bool:
         """Whether there is enough evidence by now that a group is below its line."""
@@ -149,19 +146,21 @@ class Alarms:
             "square": np.sum(x.astype(float) ** 2, 0).tolist(),
         }
         drift = self.state["drift"]
-        if "now" in drift:
-            now = {key: np.add(drift["now"][key], now[key]).tolist() for key in now}
-        drift["now"] = now
-        if drift["now"]["rounds"] < DRIFT_ROUNDS:
+        if before := drift.pop("now", None):
+            now = {key: np.add(before[key], now[key]).tolist() for key in now}
+        if now["rounds"] < DRIFT_ROUNDS:
+            drift["now"] = now
             return
-        before, drift["before"] = drift.get("before"), drift.pop("now")
+        before, drift["before"] = drift.get("before"), now
         if before is None or not before["rows"]:
             return
         drift["looks"] = drift.get("looks", 0) + 1
         level = DRIFT_LEVEL / (len(before["sum"]) * drift["looks"] * (drift["looks"] + 1))
         limit = NormalDist().inv_cdf(1 - level / 2)
-        score = _scores(before, drift["before"])
-        moved = [self.schema.features[place] for place in np.flatnonzero(np.abs(score) > limit)]
+        (mean, variance), (mean_now, variance_now) = map(_mean, (before, now))
+        error = np.sqrt(variance + variance_now)
+        is_far = (error > 1e-12) & (np.abs(mean_now - mean) > limit * error)
+        moved = [self.schema.features[place] for place in np.flatnonzero(is_far)]
         if moved:
             names = ", ".join(moved[:3]) + (f" and {len(moved) - 3} more" * (len(moved) > 3))
             yield Alarm("drift", True, "drift", f"Inputs have drifted: {names}.")
@@ -169,15 +168,7 @@ class Alarms:
             yield Alarm("drift", False, "drift", "Inputs are steady again.")
 
 
-def _scores(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
-    """How far two means are from each other, in standard errors; 0 where nothing varies."""
-    (mean, variance), (other_mean, other_variance) = _mean(one), _mean(other)
-    error = np.sqrt(variance + other_variance)
-    zero = np.zeros_like(error)
-    return np.divide(other_mean - mean, error, out=zero, where=error > 1e-12)
-
-
-def _mean(part: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def _mean(part: State) -> tuple[np.ndarray, np.ndarray]:
     """Return the means of inputs, and the variances of these means."""
     rows = max(part["rows"], 1)
     mean = np.asarray(part["sum"]) / rows
@@ -195,9 +186,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
 
 
-def bet(
-    state: dict[str, Any] | None, ratio: float, low: np.ndarray, high: np.ndarray
-) -> dict[str, Any]:
+def bet(state: State | None, ratio: float, low: np.ndarray, high: np.ndarray) -> State:
     """Bet on rate(low) < ratio * rate(high) for one more round.
 
     Args:
@@ -231,7 +220,7 @@ def bet(
     return {"rounds": rounds, "unspent": state["unspent"] - share, "staked": staked}
 
 
-def capital(state: dict[str, Any]) -> float:
+def capital(state: State) -> float:
     """Return what one unit has become: at least 1 / level is evidence at that level."""
     return state["unspent"] + sum(state["staked"])
 

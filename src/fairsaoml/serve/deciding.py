@@ -1,22 +1,34 @@
 """Decisions and labels: each row is decided once, whatever comes twice, and labelled once.
 
 A decision is committed before it is told. A label is corrected while its task is open; it may be
-known never to come, or be erased with its row.
+known never to come, or be erased with its row. Why a row was decided as it was is kept in 38 bytes
+beside the decision, as the model of then will be gone.
 """
 
 import json
 import secrets
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fairsaoml.core.errors import DataError
-from fairsaoml.serve.live import decide
+from fairsaoml.core.types import Explanation
+from fairsaoml.serve.model import probability
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.reading import PLAIN, BadValue, Reader, id_text, is_text, to_line
-from fairsaoml.serve.store import LABELLED, NEVER, WAITING, FullDisk, Store
-from fairsaoml.serve.tasks import NewRow, Tasks
+from fairsaoml.serve.store import LABELLED, NEVER, WAITING, FullDisk
+from fairsaoml.serve.tasks import NewLabel, NewRow, Tasks
 
 CONFLICT = "another row was decided under this id; give every row an id of its own"
+NO_LABEL = 'expected an object with "id" and "label", in whole characters'
+MOST_FEATURES = 5  # that counted most
+KEPT = np.dtype(f"<f4, <f4, {MOST_FEATURES}<u2, {MOST_FEATURES}<f4")
+KEPT.names = ("plain", "threshold", "feature", "part")
+NO_FEATURE = np.iinfo(np.uint16).max
 
 
 class Answer(NamedTuple):
@@ -29,7 +41,6 @@ class Answer(NamedTuple):
 class AskedRow(NamedTuple):
     """A row to decide, as it came and as text."""
 
-    place: int  # in the request
     id: int | str
     key: str  # the id as text
     content: str  # without its id
@@ -37,77 +48,167 @@ class AskedRow(NamedTuple):
 
 
 class Deciding:
-    """Rows in, answers out; the same id and row again, the same answer."""
+    """Rows in, answers out; the same id and row again, the same answer.
 
-    def __init__(self, tasks: Tasks, reader: Reader) -> None:
-        self.store, self.tasks, self.reader = tasks.store, tasks, reader
+    Args:
+        tasks: what was decided; one thread writes there.
+        reader: of rows, labels and groups.
+        live: the model; another one takes its place when it has learned.
+    """
 
-    def decide(self, live: OnlineLearner, rows: Sequence[Any], now: float) -> list[Answer]:
-        """Decide rows by one state, commit them together, and answer each."""
-        answers: dict[int, Answer] = {}
+    def __init__(self, tasks: Tasks, reader: Reader, live: OnlineLearner) -> None:
+        self.tasks, self.reader, self.live = tasks, reader, live
+        self.on_event: Callable[[], Any] = lambda: None  # something was committed
+        self._lock = threading.Lock()  # around the writer's connection
+
+    def decide(self, requests: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[Answer]]:
+        """Decide the rows of requests that came together; all are committed together."""
+        with self._lock:
+            self.tasks.look()
+            answers = iter(self._decide([row for request in requests for row in request]))
+            if self.tasks.is_due:  # what is due by the time can wait for `tick`
+                self._catch_up()
+        return [list(islice(answers, len(request))) for request in requests]
+
+    def _decide(self, rows: Sequence[Any]) -> list[Answer]:
+        asked: list[AskedRow | Answer] = []
         new: dict[str, AskedRow] = {}
-        again: list[AskedRow] = []  # asked for in this request or before
-        for place, row in enumerate(rows):
+        for row in rows:
             try:
-                one = _read(place, row)
+                one = _read(row)
             except BadValue as problem:
-                answers[place] = _refused(problem)
-                continue
-            if new.setdefault(one.key, one) is not one:
-                again.append(one)
-        known = self.store.by_id("content, answer, round", list(new))
-        again += [new.pop(key) for key in known]
-        if new:
-            answers |= self._issue(live, list(new.values()), now)
-        for one in again:
-            if one.key in known:
-                content, answer, round = known[one.key]
-                decision, chance = json.loads(answer)
-                said = self._said(one.id, decision, chance, round)
+                asked.append(_refused(problem))
             else:
-                first = new[one.key]
-                content, said = first.content, answers[first.place]
-            is_same = content == one.content
-            answers[one.place] = said if is_same else Answer(409, {"id": one.id, "error": CONFLICT})
-        return [answers[place] for place in range(len(rows))]
+                asked.append(one)
+                new.setdefault(one.key, one)
+        said: dict[str, tuple[str, Answer]] = {}  # the row as text, and what is said about it
+        known = self.tasks.by_id("content, answer, round", list(new))
+        for key, (content, answer, round) in known.items():
+            decision, chance = json.loads(answer)
+            said[key] = content, self._answer(new.pop(key).id, decision, chance, round)
+        if new:
+            said |= self._issue(list(new.values()))
+        return [one if isinstance(one, Answer) else _same(one, *said[one.key]) for one in asked]
 
-    def _issue(self, live: OnlineLearner, asked: list[AskedRow], now: float) -> dict[int, Answer]:
-        """Decide new rows and commit them; return the answers by place."""
-        answers = {}
-        rows = [one.row for one in asked]
+    def _issue(self, asked: list[AskedRow]) -> dict[str, tuple[str, Answer]]:
+        """Decide new rows by one state and commit them together."""
+        said, live, rows = {}, self.live, [one.row for one in asked]
         x = self.reader.quick(rows)
         if x is None:
             for one in asked:
                 if problem := self.reader.bad_value(one.row):
-                    answers[one.place] = _refused(problem)
-            asked = [one for one in asked if one.place not in answers]
+                    said[one.key] = one.content, _refused(problem)
+            asked = [one for one in asked if one.key not in said]
             if not asked:
-                return answers
+                return said
             rows = [one.row for one in asked]
             x = self.reader.encode(rows)
-        said = decide(live, x, self.reader.groups_seen(rows))
-        groups = self.reader.groups(rows)
+        scores, margins, why = live.explained(x, self.reader.groups_seen(rows))
+        decided = (margins > 0).astype(int).tolist(), probability(scores).tolist()
+        reasons = [None] * len(x) if why is None else reasons_to_bytes(why)
         issued = [
-            NewRow(one.key, one.content, to_line((decision, chance)), live.round, why, group)
-            for one, decision, chance, why, group in zip(asked, *said, groups, strict=True)
+            NewRow(one.key, one.content, to_line((decision, chance)), live.round, reason, group)
+            for one, decision, chance, reason, group in zip(
+                asked, *decided, reasons, self.reader.groups(rows), strict=True
+            )
         ]
-        unrecorded = {}
+        status, also = 200, {}
         try:
-            with self.store.writing():
-                self.tasks.issue(issued, now)
+            with self.tasks.writing():
+                self.tasks.issue(issued)
         except FullDisk as full:
-            unrecorded = {"recorded": False, "error": str(full)}
-        for one, decision, chance in zip(asked, said.decision, said.probability, strict=True):
-            answer = self._said(one.id, decision, chance, live.round)
-            answers[one.place] = Answer(507, answer.content | unrecorded) if unrecorded else answer
-        return answers
+            status, also = 507, {"recorded": False, "error": str(full)}
+        for one, decision, chance in zip(asked, *decided, strict=True):
+            answer = self._answer(one.id, decision, chance, live.round)
+            said[one.key] = one.content, Answer(status, answer.content | also)
+        return said
 
-    def _said(self, id: int | str, decision: int, probability: float, round: int) -> Answer:
+    def _answer(self, id: int | str, decision: int, probability: float, round: int) -> Answer:
         word = self.reader.words[decision]
         return Answer(200, {"id": id, "decision": word, "probability": probability, "round": round})
 
+    def label(self, labels: Sequence[Any]) -> dict[str, Any]:
+        """Take labels `{"id", "label", "group"?}`; return what became of them.
 
-def _read(place: int, row: Any) -> AskedRow:
+        Raises:
+            FullDisk: nothing of this call was taken.
+        """
+        read, errors = self._read_labels(labels)
+        with self._turn(), self.tasks.writing():
+            said = self.tasks.label(read, corrects=True)
+            if said["taken"]:
+                now = self.tasks.now
+                last, longest = self.tasks.fact("labels") or [now, 0.0]
+                self.tasks.set_fact("labels", [now, max(longest, now - last)])
+        return {**said, "errors": errors}
+
+    def _read_labels(self, labels: Sequence[Any]) -> tuple[list[NewLabel], list[dict[str, Any]]]:
+        """Return those that can be read, and what is wrong with the others."""
+        read, errors = [], []
+        codes: dict[str, str] = {}  # few values, many labels
+        for place, one in enumerate(labels):
+            try:
+                id, value, group = one["id"], one["label"], one.get("group")
+                word = value if type(value) is str else repr(value)
+                if word not in codes:
+                    codes[word] = str(self.reader.label(value))
+                groups = None if group is None else to_line(self.reader.group_given(group))
+                read.append(NewLabel(id_text(id), id, codes[word], groups))
+            except (DataError, TypeError, KeyError, AttributeError) as problem:
+                words = str(problem) if isinstance(problem, DataError) else NO_LABEL
+                errors.append({"row": place, "error": words})
+        return read, errors
+
+    def never(self, ids: Sequence[Any]) -> dict[str, Any]:
+        """Wait no longer for the labels of these ids; they are counted by decision and group."""
+        keys = list(dict.fromkeys(map(id_text, ids)))
+        with self._turn(), self.tasks.writing():
+            known = self.tasks.by_id("number, state, answer, groups", keys)
+            rows = [row for row in known.values() if row[1] == WAITING]
+            change = f"UPDATE rows SET state = {NEVER} WHERE number = ?"
+            self.tasks.executemany(change, [row[:1] for row in rows])
+            words = [self.reader.words[json.loads(answer)[0]] for _, _, answer, _ in rows]
+            groups = [json.loads(groups) for *_, groups in rows]
+            counts = self.tasks.counts
+            for name, levels in self.reader.levels(groups).items():
+                for word, level in zip(words, levels, strict=True):
+                    counts[to_line(["never", word, name, level])] += 1
+            counts.update(never=len(rows), waiting=-len(rows), held=-len(rows))
+        unknown = [json.loads(key) for key in keys if key not in known]
+        return {"taken": len(rows), "unknown": unknown}
+
+    def erase(self, ids: Sequence[Any]) -> dict[str, Any]:
+        """Remove rows from the store; what was learned from them stays learned."""
+        keys = list(dict.fromkeys(map(id_text, ids)))
+        with self._turn():
+            with self.tasks.writing():
+                known = self.tasks.by_id("state", keys)
+                self.tasks.executemany("DELETE FROM rows WHERE id = ?", [(key,) for key in known])
+                states = [state for (state,) in known.values()]
+                waiting = states.count(WAITING)
+                held = waiting + states.count(LABELLED)
+                self.tasks.counts.update(erased=len(known), waiting=-waiting, held=-held)
+            # The write-ahead log goes into the file, so that what was erased is nowhere.
+            self.tasks.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        unknown = [json.loads(key) for key in keys if key not in known]
+        return {"erased": len(known), "unknown": unknown}
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Write; tasks that close by time do so before a label comes late."""
+        with self._lock:
+            self._catch_up()
+            yield
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        rounds = self.tasks.counts["rounds"]
+        self.tasks.catch_up()
+        if self.tasks.counts["rounds"] > rounds:
+            self.on_event()
+
+
+def _read(row: Any) -> AskedRow:
     """Return a row to decide.
 
     Raises:
@@ -126,7 +227,7 @@ def _read(place: int, row: Any) -> AskedRow:
     # Only what looks like a list or an object may be one: quicker than to look at every value.
     if "[" in content or "{" in content[1:]:
         _require_plain(values)
-    return AskedRow(place, id, key, content, values)
+    return AskedRow(id, key, content, values)
 
 
 def _require_plain(row: dict[str, Any]) -> None:
@@ -138,112 +239,42 @@ def _require_plain(row: dict[str, Any]) -> None:
             raise BadValue(name, "expected text, got half a character; mend it")
 
 
+def _same(asked: AskedRow, content: str, answer: Answer) -> Answer:
+    """Return the answer to a row, unless its id is another row's."""
+    if content == asked.content:
+        return answer
+    return Answer(409, {"id": asked.id, "error": CONFLICT})
+
+
 def _refused(problem: BadValue) -> Answer:
     return Answer(422, {"column": problem.column, "error": str(problem)})
 
 
-def label(tasks: Tasks, reader: Reader, labels: Sequence[Any], now: float) -> dict[str, Any]:
-    """Take labels `{"id", "label", "group"?}`; return what became of them.
+def reasons_to_bytes(why: Explanation) -> list[bytes]:
+    """Return what is kept of an explanation, for each row.
 
-    Raises:
-        FullDisk: nothing of this call was taken.
+    >>> part = np.array([[0.5, -2.0, 0.0]])
+    >>> why = Explanation(np.array([0.3]), np.array(0.5), np.array([0.4]), np.zeros((1, 0)), part)
+    >>> reasons_from_bytes(reasons_to_bytes(why)[0], ["age", "debt", "job"])["features"]
+    {'debt': -2.0, 'age': 0.5, 'job': 0.0}
     """
-    read, errors = _read_labels(reader, labels)
-    store = tasks.store
-    known = store.by_id("number, state, task, label", [id for id, *_ in read])
-    new: dict[int, str] = {}
-    corrected: dict[int, str] = {}
-    groups: dict[int, str] = {}
-    new_but_late: list[int] = []
-    late, repeated, unknown = [], [], []  # ids
-    for text, id, label, group in read:
-        number, state, task, before = known.get(text, (0, NEVER, 0, None))
-        is_first = state == WAITING and number not in new
-        if state == NEVER:
-            unknown.append(id)
-            continue
-        if not is_first and label == (new.get(number) or corrected.get(number) or before):
-            repeated.append(id)
-            continue
-        if tasks.is_late(task):
-            late.append(id)
-            if not is_first:  # learned already, or about to be with its first label
-                continue
-            new_but_late.append(number)
-        (new if state == WAITING else corrected)[number] = label
-        if group is not None:
-            groups[number] = group
-    with store.writing():
-        tasks.label(new, new_but_late, now)
-        tasks.correct(corrected, groups)
-        store.counts.update(unknown=len(unknown), repeated=len(repeated), corrected=len(corrected))
-        if new:
-            last, longest = store.fact("labels") or [now, 0.0]
-            store.set_fact("labels", [now, max(longest, now - last)])
-    said = {"repeated": repeated, "late": late, "unknown": unknown, "errors": errors}
-    return {"taken": len(new), "corrected": len(corrected), **said}
+    contribution = np.asarray(why.contribution)
+    kept = np.zeros(len(contribution), KEPT)
+    kept["plain"], kept["threshold"] = why.plain_threshold, why.threshold
+    kept["feature"] = NO_FEATURE
+    largest = np.argsort(-np.abs(contribution), axis=1, kind="stable")[:, :MOST_FEATURES]
+    count = largest.shape[1]
+    kept["feature"][:, :count] = largest
+    kept["part"][:, :count] = np.take_along_axis(contribution, largest, axis=1)
+    return kept.view(f"V{KEPT.itemsize}").tolist()
 
 
-def _read_labels(
-    reader: Reader, labels: Sequence[Any]
-) -> tuple[list[tuple[str, Any, str, str | None]], list[dict[str, Any]]]:
-    """Return (id as text, id, label, groups) of those that can be read, and what is wrong."""
-    read, errors = [], []
-    codes: dict[str, str] = {}  # few values, many labels
-    for place, one in enumerate(labels):
-        try:
-            id, value, group = one["id"], one["label"], one.get("group")
-            word = value if type(value) is str else repr(value)
-            if word not in codes:
-                codes[word] = str(reader.label(value))
-            groups = None if group is None else to_line(reader.group_given(group))
-            read.append((id_text(id), id, codes[word], groups))
-        except DataError as problem:
-            errors.append({"row": place, "error": str(problem)})
-        except (TypeError, KeyError, AttributeError):
-            message = 'expected an object with "id" and "label", in whole characters'
-            errors.append({"row": place, "error": message})
-    return read, errors
-
-
-def never(store: Store, reader: Reader, ids: Sequence[Any]) -> dict[str, Any]:
-    """Wait no longer for the labels of these ids; they are counted by decision and group."""
-    texts = _texts(ids)
-    found = store.by_id("number, state, answer, groups", texts)
-    rows = {id: row for id, row in found.items() if row[1] == WAITING}
-    with store.writing():
-        store.write_many(
-            f"UPDATE rows SET state = {NEVER} WHERE number = ?",
-            [(row[0],) for row in rows.values()],
-        )
-        words = [reader.words[json.loads(answer)[0]] for _, _, answer, _ in rows.values()]
-        groups = [json.loads(groups) for *_, groups in rows.values()]
-        for name, levels in reader.levels(groups).items():
-            for word, level in zip(words, levels, strict=True):
-                store.counts[to_line(["never", word, name, level])] += 1
-        store.counts.update(never=len(rows), waiting=-len(rows), held=-len(rows))
-    return {"taken": len(rows), "unknown": _not_among(found, texts)}
-
-
-def erase(store: Store, ids: Sequence[Any]) -> dict[str, Any]:
-    """Remove rows from the store; what was learned from them stays learned."""
-    texts = _texts(ids)
-    found = store.by_id("number, state", texts)
-    with store.writing():
-        store.write_many("DELETE FROM rows WHERE id = ?", [(id,) for id in found])
-        states = [state for _, state in found.values()]
-        store.counts.update(
-            erased=len(found),
-            waiting=-states.count(WAITING),
-            held=-states.count(WAITING) - states.count(LABELLED),
-        )
-    store.tidy()
-    return {"erased": len(found), "unknown": _not_among(found, texts)}
-
-
-def _texts(ids: Sequence[Any]) -> list[str]:
-    return list(dict.fromkeys(map(id_text, ids)))
-
-
-def _not_among(found: dict[str, tuple], texts: Sequence[str]) -> list[Any]:
-    return [json.loads(id) for id in texts if id not in found]
+def reasons_from_bytes(kept: bytes, names: Sequence[str]) -> dict[str, Any]:
+    """Return the threshold, that without fairness, and the features that counted most."""
+    plain, threshold, features, parts = np.frombuffer(kept, KEPT)[0].tolist()
+    most = zip(features.tolist(), parts.tolist(), strict=True)
+    return {
+        "threshold": round(threshold, 6),
+        "threshold_without_fairness": round(plain, 6),
+        "features": {names[place]: round(part, 6) for place, part in most if place != NO_FEATURE},
+    }

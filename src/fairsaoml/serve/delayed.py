@@ -20,9 +20,9 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
-from fairsaoml.serve.rows import NUMBERS, Layout, from_rows, to_rows
-from fairsaoml.serve.store import WAITING, Store, to_text
-from fairsaoml.serve.tasks import NewRow, Tally, TaskRules, Tasks
+from fairsaoml.serve.rows import from_rows, to_rows
+from fairsaoml.serve.store import some, to_text
+from fairsaoml.serve.tasks import TAKEN_ROWS, NewLabel, NewRow, Tally, TaskRules, Tasks, columns_of
 
 MOST_ROWS = 100_000  # held, by default
 Id = int | str
@@ -122,20 +122,13 @@ class DelayedLabels:
         learned: int | None = None,
         retain_seconds: float | None = None,
     ) -> None:
-        _require_learner(model)
+        self._preprocessing, self._learner = _parts(model)
         self.model = model
-        self._rules = TaskRules(
-            task_rows=task_rows,
-            task_seconds=task_seconds,
-            wait_seconds=wait_seconds,
-            late=late,
-            unknown=unknown,
-            max_rows=max_rows,
-            retain_seconds=retain_seconds,
-        )
         self._on_close = on_close
-        self._store = Store(None if journal is None else Path(journal))
-        self._tasks = Tasks(self._store, self._rules, clock)
+        rules = TaskRules(
+            task_rows, task_seconds, wait_seconds, late, unknown, max_rows, retain_seconds
+        )
+        self._tasks = Tasks(None if journal is None else Path(journal), rules, clock)
         self._scored = self._done = 0  # tasks; done when they are learned too
         self._learned: int | None = 0  # rounds of this journal; None where nobody knows
         try:
@@ -161,50 +154,50 @@ class DelayedLabels:
             DataError: rows that differ from the first call's, groups that the model cannot learn
                 from, or ids in use.
         """
-        now = self._catch_up()
+        self.tick()
         layout, x = to_rows(X)
         group_layout, groups = None, [None] * len(x)
         if sensitive_features is not None:
             group_layout, groups = to_rows(sensitive_features)
-        layouts, first_layouts = [layout, group_layout], self._layouts()
+        layouts, first_layouts = [layout, group_layout], self._tasks.fact("layouts")
         if first_layouts and layouts != first_layouts:
             raise DataError(
                 f"expected rows and sensitive features as in the first call, {first_layouts}, "
                 f"got {layouts}; pass them alike in every call, or begin another journal"
             )
-        first = self.tally.issued + 1
+        first, most = self.tally.issued + 1, self._tasks.rules.max_rows
         names = _listed(range(first, first + len(x)) if ids is None else ids)
-        if not len(x) == len(names) == len(groups) or len(x) > self._rules.max_rows:
+        if not len(x) == len(names) == len(groups) or len(x) > most:
             raise DataError(
-                f"expected at most max_rows={self._rules.max_rows} rows, an id and sensitive "
-                f"features for each, got {len(x)} rows, {len(names)} ids and sensitive features "
-                f"for {'none' if group_layout is None else len(groups)}; pass one of each per row"
+                f"expected at most max_rows={most} rows, an id and sensitive features for each, "
+                f"got {len(x)} rows, {len(names)} ids and sensitive features for "
+                f"{'none' if group_layout is None else len(groups)}; pass one of each per row"
             )
-        self._check_groups(X, sensitive_features)
+        if hasattr(self._learner, "check_groups"):
+            self._learner.check_groups(X, sensitive_features)
         texts = [to_text(name) for name in names]
-        open_rows = {id for id, (state,) in self._store.by_id("state", texts).items() if state < 2}
+        open_rows = {id for id, (state,) in self._tasks.by_id("state", texts).items() if state < 2}
         known = [name for name, text in zip(names, texts, strict=True) if text in open_rows]
         if known or len(set(names)) < len(names):
             raise DataError(
-                f"expected ids that are not in use, got {_some(known or names)}; give every "
+                f"expected ids that are not in use, got {some(known or names)}; give every "
                 "prediction an id of its own"
             )
-        prediction = self.model.predict(X)
-        ask = getattr(self.model, "predict_proba", None)
-        probability = ask(X) if ask else None
-        decided = np.asarray(prediction).tolist()
-        chances = [None] * len(x) if probability is None else np.asarray(probability).tolist()
-        answers = zip(decided, chances, strict=True)
+        prediction, probability = self.model.predict(X), None
+        chances = [None] * len(x)
+        if hasattr(self.model, "predict_proba"):
+            probability = self.model.predict_proba(X)
+            chances = np.asarray(probability).tolist()
+        answers = zip(np.asarray(prediction).tolist(), chances, strict=True)
         if x:
             new = [
                 NewRow(id=id, content=to_text(row), answer=to_text(answer), groups=to_text(group))
                 for id, row, answer, group in zip(texts, x, answers, groups, strict=True)
             ]
-            with self._store.writing():
-                if not first_layouts:
-                    self._store.set_fact("layouts", layouts)
-                self._tasks.issue(new, now)
-            self._catch_up()
+            with self._tasks.writing():
+                self._tasks.set_fact("layouts", layouts)
+                self._tasks.issue(new)
+            self.tick()
         return Issued(ids=names, prediction=prediction, probability=probability)
 
     def label(self, ids: Id | Sequence[Id], y: Any) -> None:
@@ -221,54 +214,35 @@ class DelayedLabels:
             DataError: labels that are missing or none of the model's, or ids that do not wait for
                 one.
         """
-        now = self._catch_up()
+        self.tick()
         single = isinstance(ids, int | str | np.integer)
         names, labels = _listed([ids] if single else ids), np.asarray([y] if single else y).tolist()
         if len(names) != len(labels) or any(label is None or label != label for label in labels):
             raise DataError(
-                f"expected a label for each of {len(names)} ids, got {_some(labels)}; leave out "
+                f"expected a label for each of {len(names)} ids, got {some(labels)}; leave out "
                 "the ids whose labels are not known yet"
             )
-        if wrong := [pair for pair in zip(names, labels, strict=True) if not self._takes(pair[1])]:
+        pairs = list(zip(names, labels, strict=True))
+        if wrong := [f"{label!r} for id {id!r}" for id, label in pairs if not self._takes(label)]:
             raise DataError(
-                f"expected labels among {_some(self._known_labels() or [])}, got "
-                f"{', '.join(f'{label!r} for id {id!r}' for id, label in wrong[:5])}; correct "
-                "them: nothing of this call was taken"
-            )
-        known = self._store.by_id("number, state, task", [to_text(name) for name in names])
-        taken: dict[int, str] = {}
-        late: list[int] = []
-        unknown: list[Id] = []
-        repeated: list[Id] = []
-        for id, label in zip(names, labels, strict=True):
-            number, state, task = known.get(to_text(id), (0, None, 0))
-            if state == WAITING and number not in taken:
-                taken[number] = to_text(label)
-                if self._tasks.is_late(task):
-                    late.append(number)
-            else:
-                is_open = state is not None and state < 2
-                (repeated if is_open else unknown).append(id)
-        if self._rules.unknown == "raise" and (unknown or repeated):
-            why = [(repeated, "labelled already"), (unknown, "never issued, learned, or expired")]
-            raise DataError(
-                "expected ids that wait for a label, got "
-                f"{' and '.join(f'{_some(ids)} ({words})' for ids, words in why if ids)}; nothing "
-                "of this call was taken: leave them out, or use unknown='count'"
+                f"expected labels among {some(self._known_labels())}, got "
+                f"{', '.join(wrong[:5])}; correct them: nothing of this call was taken"
             )
         if names:
-            with self._store.writing():
-                self._tasks.label(taken, late, now)
-                self._store.counts.update(unknown=len(unknown), repeated=len(repeated))
-            self._catch_up()
+            with self._tasks.writing():
+                taken = [NewLabel(to_text(id), id, to_text(label)) for id, label in pairs]
+                self._tasks.label(taken, corrects=False)
+            self.tick()
 
     def tick(self) -> None:
-        """Close what is due; for times in which nothing else is called."""
-        self._catch_up()
+        """Close what is due, and learn from it; for times in which nothing else is called."""
+        self._tasks.catch_up()
+        self._learn()
 
     def close_all(self) -> None:
         """Close every task now, with the labels that are here: the stream has ended."""
-        self._tasks.close_all(self._catch_up())
+        self.tick()
+        self._tasks.close_all()
         self._learn()
 
     def compact(self, saved_rounds: int) -> int:
@@ -281,27 +255,27 @@ class DelayedLabels:
         Returns:
             How many rows were removed.
         """
-        return self._tasks.forget(self._catch_up(), saved_rounds)
+        self.tick()
+        return self._tasks.forget(saved_rounds)
 
     @property
     def tally(self) -> Tally:
         """How many predictions, labels and tasks there have been so far."""
-        return Tally(**{name: self._store.counts[name] for name in Tally._fields})
+        return Tally(**{name: self._tasks.counts[name] for name in Tally._fields})
 
     @property
     def waiting(self) -> list[Id]:
         """Predictions whose labels may still come, in the order of issue."""
-        query = f"SELECT id FROM rows WHERE state < 2 AND state = {WAITING} ORDER BY task, number"
-        return [json.loads(id) for (id,) in self._store.query(query)]
+        return self._tasks.waiting
 
     @property
     def held(self) -> int:
         """Rows that wait for their label, or with it for their task: at most `max_rows`."""
-        return self._store.counts["held"]
+        return self._tasks.counts["held"]
 
     def close(self) -> None:
         """Close the journal; its file is all that is needed to continue."""
-        self._store.close()
+        self._tasks.close()
 
     def __enter__(self) -> Self:
         return self
@@ -311,47 +285,34 @@ class DelayedLabels:
 
     def _begin(self, learned: int | None) -> None:
         """Continue from the journal, or begin it."""
-        rounds = getattr(_parts(self.model)[1], "n_rounds_", None)
-        begun = self._store.fact("rounds_before")
+        rounds, begun = getattr(self._learner, "n_rounds_", None), self._tasks.fact("rounds_before")
         if begun is None:
-            with self._store.writing():
-                self._store.set_fact("rounds_before", int(rounds or 0))
+            with self._tasks.writing():
+                self._tasks.set_fact("rounds_before", int(rounds or 0))
         else:
             known = learned if rounds is None or learned is not None else rounds - begun
             removed = self._tasks.removed
             if known is not None and not removed["round"] <= known <= self.tally.rounds:
                 raise RunError(
                     f"expected a model that has learned {removed['round']} to {self.tally.rounds} "
-                    f"rounds of the journal since it began, got one that has learned {known}; give "
-                    "the model that the journal was begun with, or one saved since its rows were "
-                    "removed"
+                    f"rounds of the journal, got one that has learned {known}; give the model that "
+                    "the journal was begun with, or one saved since its rows were removed"
                 )
             self._learned, self._done = known, removed["task"]
-            labels = self._store.query("SELECT DISTINCT label FROM rows WHERE label IS NOT NULL")
+            labels = self._tasks.query("SELECT DISTINCT label FROM rows WHERE label IS NOT NULL")
             found = [json.loads(label) for (label,) in labels]
             if len(found) > 1 and not any(map(self._takes, found)):
                 raise RunError(
-                    f"expected the model of the journal, whose labels are {_some(found)}, got one "
-                    f"of the labels {_some(self._known_labels() or [])}; give the model that the "
+                    f"expected the model of the journal, whose labels are {some(found)}, got one "
+                    f"of the labels {some(self._known_labels())}; give the model that the "
                     "journal was begun with"
                 )
-        self._catch_up()
-
-    def _layouts(self) -> list[Layout | None]:
-        """The layouts of features and sensitive features, if any, once there have been rows."""
-        return self._store.fact("layouts") or []
-
-    def _catch_up(self) -> float:
-        """Do what is due by now, learn from the closed tasks, return the time."""
-        now = self._tasks.now()
-        self._tasks.catch_up(now)
-        self._learn()
-        return now
+        self.tick()
 
     def _learn(self) -> None:
         """Score closed tasks and learn from them, each once; what failed is tried again."""
         while self._done < self.tally.tasks:
-            task = self._learnable(self._closed(self._done + 1))
+            task = self._closed(self._done + 1)
             if self._on_close and task.number > self._scored:
                 self._on_close(task)
             self._scored = task.number
@@ -362,77 +323,57 @@ class DelayedLabels:
                         "rounds of the journal it has learned; say how many"
                     )
                 if task.round > self._learned:
-                    groups = task.sensitive_features
+                    groups, before = task.sensitive_features, self._preprocessing
                     also = {} if groups is None else {"sensitive_features": groups}
-                    preprocessing, learner = _parts(self.model)  # which stays as it was fitted
-                    X = task.X if preprocessing is None else preprocessing.transform(task.X)
-                    learner.partial_fit(X, task.y, **also)
+                    X = task.X if before is None else before.transform(task.X)
+                    self._learner.partial_fit(X, task.y, **also)
                     self._learned = task.round
             self._done = task.number
-            if self._store.path is None:  # nobody will ask for it again
-                with self._store.writing():
-                    self._store.write("DELETE FROM rows WHERE taken_by = ?", [task.number])
-                    self._store.write("DELETE FROM tasks WHERE number = ?", [task.number])
-
-    def _learnable(self, task: ClosedTask) -> ClosedTask:
-        """Return a task as the model can learn it; nothing is learned where no row is left."""
-        if task.round is None or task.round <= (self._learned or 0):
-            return task
-        if not task.ids:  # all labels were refused
-            self._tasks.unlearned(task.number)
-            return task._replace(round=None)
-        try:
-            self._check_groups(task.X, task.sensitive_features)
-        except DataError as problem:
-            raise RunError(
-                f"{problem}. All rows of {self._store.path} are so: begin another journal, or give "
-                "the model that it was begun with"
-            ) from None
-        return task
-
-    def _check_groups(self, X: Any, sensitive_features: Any) -> None:
-        """Raise DataError for groups that the model says it cannot learn from."""
-        check = getattr(_parts(self.model)[1], "check_groups", None)
-        if check is not None:
-            check(X, sensitive_features)
+            if self._tasks.path is None:  # nobody will ask for it again
+                with self._tasks.writing():
+                    self._tasks.execute("DELETE FROM rows WHERE taken_by = ?", [task.number])
+                    self._tasks.execute("DELETE FROM tasks WHERE number = ?", [task.number])
 
     def _takes(self, label: Any) -> bool:
         """Whether the model can learn from a label; yes where it does not tell its labels."""
-        model = _parts(self.model)[1]
-        if takes := getattr(model, "takes_label", None):
-            return takes(label)
+        if hasattr(self._learner, "takes_label"):
+            return self._learner.takes_label(label)
         known = self._known_labels()
-        return known is None or label in known
+        return not known or label in known
 
-    def _known_labels(self) -> list[Any] | None:
-        classes = getattr(_parts(self.model)[1], "classes_", None)
-        return None if classes is None else np.asarray(classes).tolist()
+    def _known_labels(self) -> list[Any]:
+        classes = getattr(self._learner, "classes_", None)
+        return [] if classes is None else np.asarray(classes).tolist()
 
     def _closed(self, number: int) -> ClosedTask:
         """Return a closed task, its rows in the layout in which they were given."""
-        taken = self._tasks.taken(number)
-        known = {label: self._takes(json.loads(label)) for label in {row.label for row in taken}}
-        rows = [row for row in taken if known[row.label]]
-        if odd := [f"{row.label} for id {row.id}" for row in taken if not known[row.label]]:
+        taken = self._tasks.query(TAKEN_ROWS, [number])
+        known = {label: self._takes(json.loads(label)) for label in {label for *_, label in taken}}
+        if odd := [f"{label} for id {id}" for id, *_, label in taken if not known[label]]:
             warn(
                 f"{len(odd)} rows of task {number} are left out, as their labels are none of the "
-                f"model's, {_some(self._known_labels() or [])}: {', '.join(odd[:5])}"
+                f"model's, {some(self._known_labels())}: {', '.join(odd[:5])}"
             )
-        [(round, late, unlabelled, why)] = self._store.query(
-            "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?", [number]
-        )
-        layout, sensitive = self._layouts()
-        groups = [json.loads(row.groups or "null") for row in rows]
-        decided = [json.loads(row.answer) for row in rows]
-        chances = [chance for _, chance in decided]
+        rows = [row for row in taken if known[row[-1]]]
+        ids, contents, answers, groups, labels = columns_of(rows)
+        chances = [chance for _, chance in answers]
+        query = "SELECT round, late, unlabelled, why FROM tasks WHERE number = ?"
+        [(round, late, unlabelled, why)] = self._tasks.query(query, [number])
+        if not rows and (round or 0) > (self._learned or 0):  # all labels were refused
+            round = None  # as of a task without labels
+            with self._tasks.writing():
+                self._tasks.execute("UPDATE tasks SET round = NULL WHERE number = ?", [number])
+                self._tasks.execute("UPDATE tasks SET round = round - 1 WHERE number > ?", [number])
+                self._tasks.counts["rounds"] -= 1
+        layout, sensitive = self._tasks.fact("layouts")
         return ClosedTask(
             number=number,
             round=round,
-            ids=[json.loads(row.id) for row in rows],
-            X=from_rows(layout or NUMBERS, [json.loads(row.content) for row in rows]),
-            y=np.asarray([json.loads(row.label) for row in rows]),
+            ids=ids,
+            X=from_rows(layout, contents),
+            y=np.asarray(labels),
             sensitive_features=sensitive and from_rows(sensitive, groups),
-            prediction=np.asarray([prediction for prediction, _ in decided]),
+            prediction=np.asarray([prediction for prediction, _ in answers]),
             probability=np.asarray(chances) if rows and chances[0] is not None else None,
             late=late,
             unlabelled=unlabelled,
@@ -445,45 +386,38 @@ def _listed(ids: Any) -> list[Id]:
     names = [id.item() if isinstance(id, np.generic) else id for id in ids]
     odd = [id for id in names if not isinstance(id, int | str) or isinstance(id, bool)]
     if odd:
-        raise DataError(f"expected ids that are numbers or words, got {_some(odd)}; convert them")
+        raise DataError(f"expected ids that are numbers or words, got {some(odd)}; convert them")
     return names
 
 
-def _some(values: Sequence[Any]) -> str:
-    """Return a few values for a message."""
-    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
-
-
 def _parts(model: Any) -> tuple[Any, Any]:
-    """Return what comes before the last step of a pipeline, or None, and what learns."""
-    if not isinstance(getattr(model, "steps", None), list) or not hasattr(model, "__getitem__"):
-        return None, model
-    return model[:-1] if len(model.steps) > 1 else None, model.steps[-1][1]
+    """Return what comes before the last step of a pipeline, or None, and what learns.
 
+    Refuses a model that cannot predict, cannot learn, or whose preprocessing is not fitted.
 
-def _require_learner(model: Any) -> None:
-    """Refuse a model that cannot predict, cannot learn, or whose preprocessing is not fitted.
-
-    >>> _require_learner("a name")
+    >>> _parts("a name")
     Traceback (most recent call last):
     fairsaoml.core.errors.ConfigError: expected a model with predict, got str; give one that has it
     """
-    preprocessing, learner = _parts(model)
+    is_pipeline = isinstance(getattr(model, "steps", None), list) and hasattr(model, "__getitem__")
+    *before, learner = [step for _, step in model.steps] if is_pipeline else [model]
     for part, method in ((model, "predict"), (learner, "partial_fit")):
         if not callable(getattr(part, method, None)):
             raise ConfigError(
                 f"expected a model with {method}, got {type(part).__name__}; give one that has it"
             )
-    if preprocessing is not None:
-        from sklearn.exceptions import NotFittedError
-        from sklearn.utils.validation import check_is_fitted
+    if not before:
+        return None, learner
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
 
+    for step in before:
         try:
-            for _, step in preprocessing.steps:
-                check_is_fitted(step)
+            check_is_fitted(step)
         except (NotFittedError, TypeError):  # TypeError: the word "passthrough", or no estimator
             if not isinstance(step, str):
                 raise ConfigError(
                     f"expected a pipeline whose preprocessing is fitted, got {type(step).__name__} "
                     "as it was made; fit the steps before the last one on past rows first"
                 ) from None
+    return model[:-1], learner

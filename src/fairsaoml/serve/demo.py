@@ -20,12 +20,9 @@ import pyarrow as pa
 import requests
 from pyarrow.csv import write_csv
 
-from fairsaoml.core.types import Schema, Task
-from fairsaoml.runs.runner import run
-from fairsaoml.runs.spec import RunSpec
+from fairsaoml import RunSpec, Schema, Task, open_stream, run
 from fairsaoml.serve.server import serve
 from fairsaoml.serve.tasks import TaskRules
-from fairsaoml.streams.catalog import open_stream
 
 ROWS, TASKS = 200, 60  # of each of the stream's three worlds
 LEARNED_BEFORE = 10  # rounds that the model has learned when the service begins

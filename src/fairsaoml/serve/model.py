@@ -10,27 +10,25 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.core.types import Task
+from fairsaoml.evaluate.seeds import part_of
 from fairsaoml.runs.folder import ROUNDS
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.saved import load_run
-from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time
+from fairsaoml.serve.online import LearnerAttributes, OnlineLearner, one_at_a_time, require_finite
 from fairsaoml.streams.stream import LARGEST_VALUE, Stream
+from fairsaoml.streams.table import groups, reading, roles
 from fairsaoml.streams.table.columns import numbers, typed
 from fairsaoml.streams.table.encoder import Encoder
-from fairsaoml.streams.table.groups import Protected, Sensitive
-from fairsaoml.streams.table.reading import need, to_arrow
-from fairsaoml.streams.table.roles import Label
 from fairsaoml.streams.table.sensitive import sensitive_columns
 
 # Of streams without a table.
-PLAIN_LABEL = Label(column="label", positive="1", negative="0", type="integer")
+PLAIN_LABEL = roles.Label(column="label", positive="1", negative="0", type="integer")
 
 
 class RunModel(LearnerAttributes):
@@ -65,23 +63,18 @@ class RunModel(LearnerAttributes):
         if chosen not in spec.seeds:
             seeds = ", ".join(map(str, spec.seeds))
             raise ConfigError(f"expected one of the run's seeds ({seeds}), got {chosen}")
-        place = list(spec.seeds).index(chosen)
-        self.stream: Stream = setup.stream
+        stream, schema = setup.stream, setup.stream.schema
+        state = part_of(checkpoint.state, spec.seeds.index(chosen))
+        self.stream: Stream = stream
         self.online = OnlineLearner.resumed(
-            setup.stream.schema,
-            spec.learner,
-            setup.config,
-            seed=chosen,
-            round=checkpoint.round,
-            state=jax.tree.map(lambda leaf: leaf[place], checkpoint.state),
+            schema, spec.learner, setup.config, seed=chosen, round=checkpoint.round, state=state
         )
-        saved, attributes = setup.stream.encoder, setup.stream.schema.attributes
-        self.encoder = None if saved is None else Encoder.from_json(saved)  # of a table
+        self.encoder = Encoder.from_json(stream.encoder) if stream.encoder else None  # of a table
         self.label = (self.encoder and self.encoder.label) or PLAIN_LABEL
-        self.sensitive: tuple[Protected, ...] = (
-            tuple(Sensitive(column=name, levels=levels) for name, levels in attributes)
-            if self.encoder is None
-            else self.encoder.sensitive
+        self.sensitive: tuple[groups.Protected, ...] = (
+            self.encoder.sensitive
+            if self.encoder
+            else tuple(groups.Sensitive(column=name, levels=ls) for name, ls in schema.attributes)
         )
         self.notes_: tuple[str, ...] = ()
         self._unread: set[str] = set()  # columns of the last rows without one readable value
@@ -104,21 +97,23 @@ class RunModel(LearnerAttributes):
     @property
     def dual_(self) -> np.ndarray:
         """The price on each constraint's violation; 0 where it costs nothing."""
-        return super().dual_ if self.online.info else np.asarray(self._last_round()["dual"])
+        return self._of_last_round("dual")
 
     @property
     def weights_(self) -> np.ndarray:
         """Weights of the experts that were present in the last round."""
-        return super().weights_ if self.online.info else np.asarray(self._last_round()["weights"])
+        return self._of_last_round("weights")
 
-    def _last_round(self) -> dict[str, Any]:
-        """Return what the journal says of the last round."""
+    def _of_last_round(self, name: str) -> np.ndarray:
+        """Return a figure of the last round, which was learned here or is in the run's journal."""
+        online = self.online
+        if online.info:
+            return getattr(online, name)
         for line in reversed(read_rounds(self._journal)):
-            if (line["round"], line["seed"]) == (self.online.round, self.online.seed):
-                return line
-        raise RunError(
-            f"expected round {self.online.round} in {self._journal}, found none; learn one"
-        )
+            if (line["round"], line["seed"]) == (online.round, online.seed):
+                return np.asarray(line[name])
+        words = f"expected round {online.round} in {self._journal}, found none; learn one"
+        raise RunError(words)
 
     def predict(self, rows: Any) -> np.ndarray:
         """Return the label decided for each row, one of `classes_`.
@@ -161,18 +156,13 @@ class RunModel(LearnerAttributes):
             x, remarks = self.encoder.encode(table)
             self.notes_ = tuple(map(str, remarks))
             # A single odd value is a person's; a whole column of them is the table's.
-            whole = [one.column for one in remarks if one.example and one.rows == len(x) > 1]
+            whole = (one.column for one in remarks if one.example and one.rows == len(x) > 1)
             self._unread = set(whole)
         else:
-            need(names, table.column_names, where)
+            reading.need(names, table.column_names, where)
             x = np.stack([_plain_numbers(table, name, where) for name in names], axis=1)
             self.notes_ = ()
-        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        if broken.size:
-            raise DataError(
-                f"expected finite numbers, got NaN or infinity in {broken.size} rows of {where}, "
-                f"the first is row {broken[0]}; fill them in or leave the rows out"
-            )
+        require_finite(x, f" of {where}")
         return np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
 
     @one_at_a_time
@@ -213,7 +203,7 @@ class RunModel(LearnerAttributes):
     def check_groups(self, rows: Any, sensitive_features: Any) -> None:
         """Raise DataError where `partial_fit` would refuse the groups of these rows."""
         table = self._with_groups(rows_table(rows), sensitive_features)
-        need(self.sensitive_columns, table.column_names, "the rows")
+        reading.need(self.sensitive_columns, table.column_names, "the rows")
 
     def _label_codes(self, column: Any) -> np.ndarray:
         """Return labels as codes; booleans are the numbers 0 and 1, and the reverse."""
@@ -228,8 +218,7 @@ class RunModel(LearnerAttributes):
     def _with_groups(self, table: Any, sensitive_features: Any) -> Any:
         """Return a table with sensitive columns that were given apart."""
         if sensitive_features is not None:
-            given = sensitive_columns(sensitive_features)
-            columns = self.sensitive_columns
+            given, columns = sensitive_columns(sensitive_features), self.sensitive_columns
             if not set(columns) <= given.keys() and len(given) == len(columns):
                 given = dict(zip(columns, given.values(), strict=True))  # given without names
             for name, values in given.items():
@@ -238,7 +227,7 @@ class RunModel(LearnerAttributes):
 
     def task(self, table: Any) -> Task:
         """Return labelled rows as a task; rows without a label are left out."""
-        need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
+        reading.need([self.label.column, *self.sensitive_columns], table.column_names, "the rows")
         y = self._label_codes(table[self.label.column])
         table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         if not len(y):
@@ -277,7 +266,7 @@ def rows_table(rows: Any) -> Any:
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         names = dict.fromkeys(str(name) for row in rows for name in row)
         rows = pa.table({name: typed([row.get(name) for row in rows]) for name in names})
-    return to_arrow(rows)
+    return reading.to_arrow(rows)
 
 
 def _with_column(table: Any, name: str, values: Any) -> Any:
@@ -285,9 +274,8 @@ def _with_column(table: Any, name: str, values: Any) -> Any:
     column = typed(values)
     if len(column) != table.num_rows:
         raise DataError(f"expected {table.num_rows} values of {name!r}, got {len(column)}")
-    if name in table.column_names:
-        return table.set_column(table.column_names.index(name), name, column)
-    return table.append_column(name, column)
+    kept = table.drop_columns([name]) if name in table.column_names else table
+    return kept.append_column(name, column)
 
 
 def _plain_numbers(table: Any, name: str, where: str) -> np.ndarray:

@@ -14,29 +14,13 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
-from fairsaoml.core import threefry
+from fairsaoml.core import keys, problem, threefry, types
 from fairsaoml.core.config import LearnerConfig
 from fairsaoml.core.errors import ConfigError, DataError, warn
-from fairsaoml.core.keys import init_key, round_keys
-from fairsaoml.core.problem import make_problem
-from fairsaoml.core.types import (
-    Attribute,
-    Batch,
-    Explanation,
-    Learner,
-    RoundInfo,
-    Schema,
-    State,
-    Task,
-)
-from fairsaoml.evaluate.compilation import jit, jit_once, require_unforked, use_cache
-from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.core.types import Attribute, Batch, Explanation, RoundInfo, Schema, State, Task
+from fairsaoml.evaluate import compilation, flags, seeds, threads, traced
 from fairsaoml.evaluate.round import shown_by
-from fairsaoml.evaluate.seeds import bucket
-from fairsaoml.evaluate.threads import one_blas_thread
-from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.learners import registry
-from fairsaoml.learners.registry import Entry, pose
 from fairsaoml.runs.checkpoint import structured
 from fairsaoml.serve.saving import Saveable, Saved
 from fairsaoml.streams.stream import checked
@@ -66,15 +50,10 @@ def one_at_a_time(method: Call) -> Call:
 class Programs(NamedTuple):
     """A learner's functions, compiled where they are JAX's, shared by all with its settings."""
 
-    learner: Learner
+    learner: types.Learner
     init: Callable[[np.uint32], State]
     step: Any  # (seed, round, state, batch) to state and info
     look: Any  # (state, x, group, explain) to logits, margins, and what an Explanation holds
-
-    def outgrown(self) -> None:
-        """Drop the programs compiled for a smaller state: some forty megabytes not needed again."""
-        self.step.clear_cache()
-        self.look.clear_cache()
 
 
 class OnlineLearner(Saveable):
@@ -130,12 +109,12 @@ class OnlineLearner(Saveable):
         self.config = registry.configure(learner, settings)
         self.round = 0
         self.info: RoundInfo | None = None  # diagnostics of the last round
-        self._state = self._programs.init(np.uint32(seed))
+        self.state: State = self._programs.init(np.uint32(seed))  # as the learner keeps it
 
     @property
     def constraints(self) -> tuple[str, ...]:
         """Names of the constraints, in the order of `info.dual`."""
-        return tuple(c.name for c in make_problem(self.config, self.schema).constraints)
+        return tuple(c.name for c in problem.make_problem(self.config, self.schema).constraints)
 
     @property
     def explains(self) -> bool:
@@ -143,30 +122,22 @@ class OnlineLearner(Saveable):
         return self._programs.learner.explain is not None
 
     @property
-    def state(self) -> State:
-        """What was learned, as the learner keeps it."""
-        return self._state
-
-    @property
     def dual(self) -> np.ndarray:
         """The price on each constraint's violation after the last round."""
-        return np.asarray(self._last_info.dual)
+        assert self.info is not None  # there has been a round
+        return np.asarray(self.info.dual)
 
     @property
     def weights(self) -> np.ndarray:
         """Weights of the experts that were present in the last round."""
-        return np.asarray(self._last_info.weights)[np.asarray(self._last_info.present)]
-
-    @property
-    def _last_info(self) -> RoundInfo:
-        assert self.info is not None  # there has been a round
-        return self.info
+        assert self.info is not None
+        return np.asarray(self.info.weights)[np.asarray(self.info.present)]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the last round, in words."""
-        flags = {} if self.info is None else self.info.flags
-        return tuple(words for flag, words in WARNINGS.items() if flags.get(flag))
+        raised = {} if self.info is None else self.info.flags
+        return tuple(words for flag, words in flags.WARNINGS.items() if raised.get(flag))
 
     @one_at_a_time
     def learn(self, task: Task) -> Self:
@@ -188,24 +159,28 @@ class OnlineLearner(Saveable):
         DataError
             Where the rows do not fit the schema; nothing is learned then.
         """
-        require_unforked()
+        compilation.require_unforked()
         if not isinstance(task, Task):
-            raise DataError(
-                f"expected a Task, got {type(task).__name__}; give Task(x=x, y=y, group=group)"
-            )
+            kind = type(task).__name__
+            raise DataError(f"expected a Task, got {kind}; give Task(x=x, y=y, group=group)")
         round = self.round + 1
         task = checked(task, self.schema, round)
         for words in task.warnings:
             warn(words)
-        state = self._programs.learner.grow(self._state, round)
-        if state is not self._state:
-            self._programs.outgrown()
-        with one_blas_thread():
-            state, info = self._programs.step(
-                np.uint32(self.seed), np.int32(round), state, self._batch(task)
-            )
-            self.info = info if self._programs.learner.turn else jax.device_get(info)
-        self.round, self._state = round, state
+        programs, rows = self._programs, len(task.y)
+        state = programs.learner.grow(self.state, round)
+        if state is not self.state:
+            # Compiled for a smaller state: some forty megabytes that are not needed again.
+            programs.step.clear_cache()
+            programs.look.clear_cache()
+        # As `seeds.stacked` pads a task, at a tenth of the cost.
+        arrays = task.x, task.y, task.group, np.ones(rows, np.float32)
+        size = rows if programs.learner.turn else seeds.bucket(rows)
+        batch = Batch(*(_padded(one, size) for one in arrays))
+        with threads.one_blas_thread():
+            state, info = programs.step(np.uint32(self.seed), np.int32(round), state, batch)
+            self.info = info if programs.learner.turn else jax.device_get(info)
+        self.round, self.state = round, state
         return self
 
     def scores(self, x: Any) -> np.ndarray:
@@ -258,7 +233,6 @@ class OnlineLearner(Saveable):
 
     def scored(self, x: Any, group: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return both the scores and the margins of rows; the arguments are those of `decide`."""
-        require_unforked()
         scores, margins = self._look(x, group, explain=False)
         return scores, margins
 
@@ -284,22 +258,22 @@ class OnlineLearner(Saveable):
 
         Two sizes of an explaining program are all that a service needs: a few rows, and many.
         """
+        compilation.require_unforked()
         x, group = self._checked(x, group)
         most, parts = MANY_ROWS if explain else ROWS_AT_ONCE, []
         for first in range(0, max(len(x), 1), most):
             rows = slice(first, first + most)
             room = count = len(x[rows])
             if not self._programs.learner.turn:
-                room = bucket(count)
+                room = seeds.bucket(count)
                 room = MANY_ROWS if explain and room > FEW_ROWS else room
             padded = _padded(x[rows], room), _padded(group[rows], room)
-            with one_blas_thread():
-                said = self._programs.look(self._state, *padded, explain)
-            parts.append([np.asarray(one)[:count] if one.ndim else np.asarray(one) for one in said])
-        joined = [
-            np.concatenate(same) if same[0].ndim else same[0] for same in zip(*parts, strict=True)
-        ]
-        return [one.astype(np.float64) for one in joined]
+            with threads.one_blas_thread():
+                said = self._programs.look(self.state, *padded, explain)
+            arrays = [np.asarray(one, np.float64) for one in said]
+            parts.append([one[:count] if one.ndim else one for one in arrays])
+        same = zip(*parts, strict=True)
+        return [np.concatenate(one) if one[0].ndim else one[0] for one in same]
 
     def _checked(self, x: Any, group: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and their groups as they are decided; DataError where they do not fit."""
@@ -307,19 +281,14 @@ class OnlineLearner(Saveable):
             x = np.asarray(x, np.float32)
         except (TypeError, ValueError) as problem:
             raise DataError(f"expected rows of numbers ({problem}); encode words first") from None
-        width, unknown = len(self.schema.features), self._unknown
+        width = len(self.schema.features)
+        unknown = np.array([len(levels) for _, levels in self.schema.attributes], np.int32)
         if x.ndim != 2 or x.shape[1] != width:
             raise DataError(
                 f"expected rows of the {width} features of the schema, got shape {x.shape}; give a "
                 "table, (row, feature)"
             )
-        # A NaN is the smallest and the largest of all.
-        if x.size and not (x.min() > -np.inf and x.max() < np.inf):
-            broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-            raise DataError(
-                f"expected finite numbers, got NaN or infinity in {len(broken)} rows, the first is "
-                f"row {broken[0]}; fill them in or leave the rows out"
-            )
+        require_finite(x)
         if group is None:  # nobody knows
             return x, np.broadcast_to(unknown, (len(x), len(unknown)))
         group = np.asarray(group)
@@ -333,24 +302,15 @@ class OnlineLearner(Saveable):
         return x, group.astype(np.int32)
 
     @cached_property
-    def _unknown(self) -> np.ndarray:
-        """The codes of a row whose groups nobody knows."""
-        return np.array([len(levels) for _, levels in self.schema.attributes], np.int32)
-
-    @cached_property
     def _programs(self) -> Programs:
         entry = registry.entry(self.learner)
         levels = tuple(len(levels) for _, levels in self.schema.attributes)
-        return programs(entry, self.config, len(self.schema.features), levels)
-
-    def _batch(self, task: Task) -> Batch:
-        rows = len(task.y)
-        return _batch(task, rows if self._programs.learner.turn else bucket(rows))
+        return _made(entry, self.config, len(self.schema.features), levels)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return plain arrays, so that copies and pickles hold no device buffers or programs."""
         kept = {name: value for name, value in self.__dict__.items() if name != "_programs"}
-        return {**kept, "_state": jax.device_get(self._state)}
+        return {**kept, "state": jax.device_get(self.state)}
 
     def _saved(self) -> Saved:
         manifest = {
@@ -360,36 +320,29 @@ class OnlineLearner(Saveable):
             "attributes": [[name, list(levels)] for name, levels in self.schema.attributes],
             "seed": self.seed,
         }
-        return Saved(round=self.round, arrays=(self._state, self.info), manifest=manifest)
+        return Saved(round=self.round, arrays=(self.state, self.info), manifest=manifest)
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        manifest = saved.manifest
+        manifest, round = saved.manifest, saved.round
         attributes = tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"])
         schema = Schema(features=tuple(manifest["features"]), attributes=attributes)
         learner, config, seed = manifest["learner"], manifest["config"], manifest["seed"]
-        self = cls.resumed(schema, learner, config, seed=seed, round=saved.round, state=None)
+        self = cls.resumed(schema, learner, config, seed=seed, round=round, state=None)
         state, self.info = structured(saved.arrays, self._like())
-        self._state = self._placed(state)
+        self.state = self._placed(state)
         return self
 
     @classmethod
     def resumed(
-        cls,
-        schema: Schema,
-        learner: str,
-        config: Mapping[str, Any],
-        *,
-        seed: int,
-        round: int,
-        state: State,
+        cls, schema: Schema, learner: str, config: Any, *, seed: int, round: int, state: State
     ) -> Self:
         """Return a learner that goes on from a state reached elsewhere, as in a run."""
         self = cls.__new__(cls)
         self.schema, self.learner, self.seed, self.round = schema, learner, seed, round
         self.config = registry.entry(learner).config.from_dict(config, saved=True)
         self.info = None
-        self._state = self._placed(state)
+        self.state = self._placed(state)
         return self
 
     def _placed(self, state: State) -> State:
@@ -403,13 +356,22 @@ class OnlineLearner(Saveable):
         state = shapes(self._programs.init, np.uint32(0))
         if not self.round:
             return state, None
-        empty = Task(
-            x=np.zeros((0, len(self.schema.features)), np.float32),
-            y=np.zeros(0, np.float32),
-            group=np.zeros((0, len(self.schema.attributes)), np.int32),
-        )
+        x = np.zeros((0, len(self.schema.features)), np.float32)
+        group = np.zeros((0, len(self.schema.attributes)), np.int32)
+        none = np.zeros(0, np.float32)
         step = self._programs.step if plain else self._programs.step.shapes
-        return step(np.uint32(0), np.int32(1), state, _batch(empty, 0))
+        return step(np.uint32(0), np.int32(1), state, Batch(x, none, group, none))
+
+
+def require_finite(x: np.ndarray, where: str = "") -> None:
+    """Raise DataError where a row holds NaN or infinity."""
+    # A NaN is the smallest and the largest of all.
+    if x.size and not (x.min() > -np.inf and x.max() < np.inf):
+        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        raise DataError(
+            f"expected finite numbers, got NaN or infinity in {len(broken)} rows{where}, the first "
+            f"is row {broken[0]}; fill them in or leave the rows out"
+        )
 
 
 class LearnerAttributes:
@@ -445,12 +407,6 @@ class LearnerAttributes:
         return self._learned.weights
 
 
-def _batch(task: Task, size: int) -> Batch:
-    """Return a checked task, padded, as `seeds.stacked` does, at a tenth of the cost."""
-    weight = np.ones(len(task.y), np.float32)
-    return Batch(*(_padded(one, size) for one in (task.x, task.y, task.group, weight)))
-
-
 def _padded(values: np.ndarray, size: int) -> Any:
     if size == len(values):
         return values
@@ -460,26 +416,24 @@ def _padded(values: np.ndarray, size: int) -> Any:
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
-def programs(
-    entry: Entry, config: LearnerConfig, features: int, levels: tuple[int, ...]
-) -> Programs:
+def _made(entry: registry.Entry, config: LearnerConfig, width: int, levels: tuple) -> Programs:
     """Return the functions compiled once for all learners of these settings and widths."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
-        use_cache()  # unless the calling program has set one
+        compilation.use_cache()  # unless the calling program has set one
     schema = Schema(
-        features=tuple(f"x{index}" for index in range(features)),
+        features=tuple(map(str, range(width))),
         attributes=tuple(
-            Attribute(f"s{index}", tuple(map(str, range(count))))
-            for index, count in enumerate(levels)
+            Attribute(str(place), tuple(map(str, range(count))))
+            for place, count in enumerate(levels)
         ),
     )
-    _, learner = pose(entry, config, schema)
+    _, learner = registry.pose(entry, config, schema)
 
     def init(seed: Any) -> State:
-        return learner.init(None if learner.turn else init_key(threefry.from_seeds(seed)))
+        return learner.init(None if learner.turn else keys.init_key(threefry.from_seeds(seed)))
 
     def step(seed: Any, round: Any, state: State, batch: Batch) -> tuple[State, RoundInfo]:
-        key = None if learner.turn else round_keys(threefry.from_seeds(seed), round).step
+        key = None if learner.turn else keys.round_keys(threefry.from_seeds(seed), round).step
         return learner.step(key, round, state, batch)
 
     def look(state: State, x: Any, group: Any, explain: bool) -> tuple[Any, ...]:
@@ -493,7 +447,7 @@ def programs(
     made_of = learner.made_of and f"online {learner.made_of}"
     return Programs(
         learner=learner,
-        init=jit_once(init),
-        step=TracedOnce(step, made_of, (RoundInfo,)),
-        look=jit(look, static_argnames="explain"),
+        init=compilation.jit_once(init),
+        step=traced.TracedOnce(step, made_of, (RoundInfo,)),
+        look=compilation.jit(look, static_argnames="explain"),
     )

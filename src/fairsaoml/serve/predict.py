@@ -58,15 +58,14 @@ def predict_rows(
         raise ConfigError(f"{online.learner} explains no decisions; leave out --explain")
     table = read_table(file)
     x = model.encode(table, str(file))
-    if not len(x):
-        notes = (*model.notes_, f"{file} has a header and no rows")
-        return Prediction(np.zeros(0), np.zeros(0, bool), notes, table, model)
+    notes = model.notes_ if len(x) else (*model.notes_, f"{file} has a header and no rows")
     aware = getattr(online.config, "aware", False) and model.encoder is not None
     group = model.codes(table) if aware else None
-    scores, margins, why = (
-        online.explained(x, group) if explain else (*online.scored(x, group), None)
-    )
-    return Prediction(probability(scores), margins > 0, model.notes_, table, model, why)
+    if explain and len(x):
+        scores, margins, why = online.explained(x, group)
+    else:
+        (scores, margins), why = online.scored(x, group), None
+    return Prediction(probability(scores), margins > 0, notes, table, model, why)
 
 
 def decision_table(predicted: Prediction, keep: Sequence[str] = ()) -> Any:
@@ -147,5 +146,4 @@ def to_bytes(table: Any, ending: str = ".csv") -> bytes:
 
 def write_decisions(table: Any, path: Path) -> None:
     """Write a table of decisions, in the format of the file's ending."""
-    check_ending(path)
     write_bytes(path, to_bytes(table, path.suffix.lower()))

@@ -37,10 +37,7 @@ HOMES = {
     "river": "fairsaoml.estimators.river",
 }
 # Learners of classes that have been renamed since, for manifests that do not name the learner.
-FORMER_CLASSES = {
-    "FairSAOMLClassifier": "fairsaoml-live",
-    "PaperFairSAOMLClassifier": "fairsaoml",
-}
+FORMER_CLASSES = {"FairSAOMLClassifier": "fairsaoml-live", "PaperFairSAOMLClassifier": "fairsaoml"}
 PACKAGES = ("jax", "numpy", "scikit-learn")
 
 

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import uvicorn
 from fairsaoml.core.errors import ConfigError, RunError
 from fairsaoml.evaluate.compilation import use_cache
 from fairsaoml.evaluate.threads import one_thread
-from fairsaoml.serve.access import HEADER_BYTES, IDLE_SECONDS, Access, LimitedProtocol, read_tokens
+from fairsaoml.serve.access import HEADER_BYTES, IDLE_SECONDS, LimitedProtocol, read_tokens
 from fairsaoml.serve.app import App
 from fairsaoml.serve.service import Service
 from fairsaoml.serve.tasks import TaskRules
@@ -32,16 +31,11 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
         self._app = app
-        app.stop = self.stop
-
-    def stop(self) -> None:
-        """End, as on SIGTERM."""
-        self.should_exit = True
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Like uvicorn's, without raising the signal again: to stop when asked is no failure."""
         self.force_exit = self.should_exit and sig == signal.SIGINT
-        self.stop()
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams of events, then as uvicorn does."""
@@ -61,7 +55,6 @@ def serve(
     webhook: str | None = None,
     origin: str | None = None,
     on_ready: Callable[[str], None] = print,
-    beside: Callable[[App], Any] | None = None,
 ) -> None:
     """Serve the model of a run's folder; returns when told to stop.
 
@@ -76,7 +69,6 @@ def serve(
         webhook: alarms are posted there.
         origin: pages from there may call it.
         on_ready: called with the address, once requests are taken.
-        beside: called with the app when it takes requests, in a thread of its own.
 
     Raises:
         ConfigError: an address without tokens, or a certificate without a key.
@@ -84,13 +76,12 @@ def serve(
     """
     if (certificate is None) != (key is None):
         raise ConfigError("expected --certificate and --key together, got one of them")
-    access = Access(read_tokens(tokens, host))
+    known = read_tokens(tokens, host)
     use_cache()
     one_thread()
     sys.setswitchinterval(SWITCH_SECONDS)
-    listening = _listen(host, port)
-    try:
-        app = App(Service(folder, rules, webhook=webhook), access, origin)
+    with _listen(host, port) as listening:
+        app = App(Service(folder, rules, webhook=webhook), known, origin)
         collect_seldom()
         config = uvicorn.Config(
             app.router,
@@ -111,11 +102,7 @@ def serve(
         scheme = "http" if certificate is None else "https"
         name = f"[{host}]" if ":" in host else host
         on_ready(f"{scheme}://{name}:{listening.getsockname()[1]}")
-        if beside is not None:
-            threading.Thread(target=beside, args=[app], daemon=True).start()
         Server(config, app).run(sockets=[listening])
-    finally:
-        listening.close()
 
 
 def collect_seldom() -> None:
@@ -137,8 +124,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
         listening.listen(BACKLOG)  # who comes before all is ready waits instead of being refused
     except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise RunError(
-            f"expected to listen on {host}:{port}, got: {reason}; give another --port"
-        ) from None
+        reason = problem.strerror or problem
+        words = f"expected to listen on {host}:{port}, got: {reason}; give another --port"
+        raise RunError(words) from None
     return listening

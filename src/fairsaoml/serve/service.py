@@ -2,15 +2,16 @@
 
 One thread writes (`decide`, `label`, `never`, `erase`, `tick`, and what a learned round records);
 another one learns (`learn_next`). A request never waits for a round. What is returned is committed.
+A model is never changed: learning makes another one, which is swapped in whole.
 """
 
 import copy
-import json
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
-from itertools import pairwise
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +19,26 @@ import numpy as np
 
 from fairsaoml.core.errors import RunError
 from fairsaoml.core.types import Task
+from fairsaoml.evaluate.records import line, tally
 from fairsaoml.evaluate.verdict import Asked
 from fairsaoml.files import tidy
 from fairsaoml.runs.folder import SERVED, SERVICE, locked, read_spec
 from fairsaoml.serve.alarms import Alarm, Alarms
-from fairsaoml.serve.deciding import Answer, Deciding, erase, label, never
-from fairsaoml.serve.live import decide, learn, served_learner
+from fairsaoml.serve.deciding import Deciding
 from fairsaoml.serve.model import RunModel
 from fairsaoml.serve.online import MANY_ROWS, OnlineLearner
 from fairsaoml.serve.reading import Reader
-from fairsaoml.serve.store import FullDisk, Store, to_text
-from fairsaoml.serve.tasks import TAKEN_ROWS, TakenRow, TaskRules, Tasks
+from fairsaoml.serve.store import FullDisk, to_text
+from fairsaoml.serve.tasks import TAKEN_ROWS, Clock, TaskRules, Tasks, columns_of
 
 STORE = "store.sqlite"
 TIDY_SECONDS = 60.0  # between looks for rows that were kept long enough
 TALLY = ("issued", "labelled", "late", "expired", "unknown", "repeated", "corrected", "never")
-WEBHOOK_TRIES = 3
-WEBHOOK_SECONDS = 5.0  # to wait for its answer, and longer before each try
+WEBHOOK_SECONDS = 5.0  # to wait for its answer
+WEBHOOK_PAUSES = (0.0, 0.0, 5.0)  # before each try
 
 
-class Service:
+class Service(Deciding):
     """The model of a run's folder, deciding and learning.
 
     Args:
@@ -51,50 +52,57 @@ class Service:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        rules: TaskRules,
-        *,
-        clock: Callable[[], float] = time.time,
-        webhook: str | None = None,
+        self, folder: Path, rules: TaskRules, clock: Clock = time.time, webhook: str | None = None
     ) -> None:
-        self.folder = folder / SERVICE
-        self._webhook = webhook
-        self.on_event: Callable[[], Any] = lambda: None  # something was committed
+        self.folder, self._webhook = folder / SERVICE, webhook
         self.asked = Asked.of(read_spec(folder))  # before anything is made there
         with ExitStack() as owned:  # given back where something fails
             owned.enter_context(locked(folder))  # neither `learn` nor another service meanwhile
             self.folder.mkdir(exist_ok=True)
-            self.store = owned.enter_context(closing(self._open_store()))
-            self.tasks = Tasks(self.store, rules, clock)
-            self.reader = Reader(RunModel(folder))
-            self.live: OnlineLearner = served_learner(self.reader.model, self.folder / SERVED)
+            tasks = owned.enter_context(closing(self._tasks(rules, clock)))
+            reader = Reader(RunModel(folder))
+            super().__init__(tasks, reader, self._saved_or(reader.model.online))
             self.rounds_before = self._rounds_before()
             self.alarms = self._known_alarms()
             self._decide_nothing(rows=1)  # compiled
-            self._reading = owned.enter_context(closing(self.store.reader()))  # of who learns
+            reading = sqlite3.connect(self.folder / STORE, check_same_thread=False)
+            self._reading = owned.enter_context(closing(reading))
             self._owned = owned.pop_all()
+        self._reading_lock = threading.Lock()
         self._tidy_at = 0.0
-        self._deciding = Deciding(self.tasks, self.reader)
-        self._lock = threading.Lock()  # around the writer's connection
 
-    def _open_store(self) -> Store:
+    def _tasks(self, rules: TaskRules, clock: Clock) -> Tasks:
         try:
-            return Store(self.folder / STORE)
+            return Tasks(self.folder / STORE, rules, clock)
         except RunError as problem:
             raise RunError(
                 f"{problem}; the model that was saved last is in {self.folder / SERVED}: "
                 f"`fairsaoml.load` reads it, and without the store it goes on from there"
             ) from None
 
+    def _saved_or(self, run: OnlineLearner) -> OnlineLearner:
+        """Return what the service has saved of a run's model, or what the run itself has learned.
+
+        Raises:
+            RunError: another model is saved there.
+        """
+        saved = self.folder / SERVED
+        online = OnlineLearner.load(saved) if saved.exists() else run
+        if (online.schema, online.learner) != (run.schema, run.learner):
+            raise RunError(
+                f"expected the model of the run in {saved}, got another one; remove {saved} "
+                "to begin again from the run, or serve the run it was begun from"
+            )
+        return online
+
     def _rounds_before(self) -> int:
         """Return how many rounds the model had learned when the store was begun."""
-        begun = self.store.fact("rounds_before")
+        begun = self.tasks.fact("rounds_before")
         if begun is None:
             begun = self.live.round
-            with self.store.writing():
-                self.store.set_fact("rounds_before", begun)
-        first, last = begun + self.tasks.removed["round"], begun + self.store.counts["rounds"]
+            with self.tasks.writing():
+                self.tasks.set_fact("rounds_before", begun)
+        first, last = begun + self.tasks.removed["round"], begun + self.tasks.counts["rounds"]
         if not first <= self.live.round <= last:
             raise RunError(
                 f"expected a model of {first} to {last} rounds, got one of {self.live.round}: "
@@ -102,18 +110,10 @@ class Service:
             )
         return begun
 
-    # Deciding
-
-    def decide(self, requests: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[Answer]]:
-        """Decide the rows of requests that came together; all are committed together."""
-        with self._lock:
-            now = self.tasks.now()
-            rows = [row for request in requests for row in request]
-            answers = self._deciding.decide(self.live, rows, now)
-            if self.tasks.is_due:  # what is due by the time can wait for `tick`
-                self._catch_up(now)
-        ends = np.cumsum([0, *map(len, requests)]).tolist()
-        return [answers[low:high] for low, high in pairwise(ends)]
+    def query(self, sql: str, *values: Any) -> list[tuple]:
+        """Return all rows of a query; it sees what is committed, and never waits for a writer."""
+        with self._reading_lock:
+            return self._reading.execute(sql, values).fetchall()
 
     def warm_up(self) -> None:
         """Compile what rounds and larger requests need, before they come."""
@@ -124,55 +124,26 @@ class Service:
         self._decide_nothing(MANY_ROWS)
 
     def _decide_nothing(self, rows: int) -> None:
-        decide(self.live, np.zeros((rows, len(self.live.schema.features)), np.float32))
-
-    def label(self, labels: Sequence[Any]) -> dict[str, Any]:
-        """Take labels `{"id", "label", "group"?}`; return what became of them.
-
-        Raises:
-            FullDisk: nothing of this call was taken.
-        """
-        return self._write(lambda now: label(self.tasks, self.reader, labels, now))
-
-    def never(self, ids: Sequence[Any]) -> dict[str, Any]:
-        """Wait no longer for the labels of these ids; they are counted by decision and group."""
-        return self._write(lambda now: never(self.store, self.reader, ids))
-
-    def erase(self, ids: Sequence[Any]) -> dict[str, Any]:
-        """Remove rows from the store; what was learned from them stays learned."""
-        return self._write(lambda now: erase(self.store, ids))
-
-    def _write(self, work: Callable[[float], dict[str, Any]]) -> dict[str, Any]:
-        with self._lock:
-            now = self.tasks.now()
-            self._catch_up(now)  # tasks that close by time do so before a label comes late
-            said = work(now)
-            self._catch_up(now)
-        return said
-
-    # Learning
+        self.live.explained(np.zeros((rows, len(self.live.schema.features)), np.float32))
 
     def tick(self) -> None:
         """Do what is due: close tasks, remove old rows."""
-        with self._lock:
-            now = self.tasks.now()
-            self._catch_up(now)
-            self._listen(now)
-            if now >= self._tidy_at:
-                self._tidy_at = now + TIDY_SECONDS
-                self.tasks.forget(now, self.live.round - self.rounds_before)
+        with self._turn():
+            self._listen()
+            if self.tasks.now >= self._tidy_at:
+                self._tidy_at = self.tasks.now + TIDY_SECONDS
+                self.tasks.forget(self.live.round - self.rounds_before)
 
     def learn_next(self) -> bool:
         """Learn the next closed task, if there is one; nobody waits for it."""
-        query = "SELECT number, closed_at, late, unlabelled, why, record FROM tasks WHERE round = ?"
         number = self.live.round - self.rounds_before + 1
-        found = self._reading.execute(query, [number]).fetchone()
-        if found is None:
+        columns = "number, closed_at, late, unlabelled, why, record"
+        closed = self.query(f"SELECT {columns} FROM tasks WHERE round = ?", number)
+        if not closed:
             return False
-        task, closed_at, late, unlabelled, why, before = found
+        [(task, closed_at, late, unlabelled, why, before)] = closed
         begun = time.perf_counter()
-        rows = self._reading.execute(TAKEN_ROWS, [task]).fetchall()
-        labelled, decided = read_rows(self.reader, rows)
+        labelled, decided = read_rows(self.reader, self.query(TAKEN_ROWS, task))
         online, record = learn(self.live, labelled, decided)
         if before is None:  # else it was learned before a kill, and not saved
             record["seconds"] = time.perf_counter() - begun
@@ -193,25 +164,21 @@ class Service:
 
     def _known_alarms(self) -> Alarms:
         """Return the alarms as they were committed last."""
-        return Alarms(self.live.schema, self.asked, self.store.fact("alarms"))
+        return Alarms(self.live.schema, self.asked, self.tasks.fact("alarms"))
 
-    def _publish(
-        self,
-        alarms: Sequence[Alarm],
-        when: Mapping[str, Any],
-        record: Mapping[str, Any] | None = None,
-    ) -> None:
+    def _publish(self, alarms: list[Alarm], when: dict, record: dict | None = None) -> None:
         """Commit a round's line, and what began or ended; then tell the webhook."""
         raised = [{**alarm._asdict(), **when} for alarm in alarms]
         events = [("alarm", to_text(one)) for one in raised]
         try:
-            with self.store.writing():
+            with self.tasks.writing():
                 if record is not None:
-                    events.insert(0, ("round", to_text(record)))
-                    line = [to_text(record), record["task"]]
-                    self.store.write("UPDATE tasks SET record = ? WHERE number = ?", line)
-                self.store.set_fact("alarms", self.alarms.state)
-                self.store.write_many("INSERT INTO events (kind, content) VALUES (?, ?)", events)
+                    text = to_text(record)
+                    events.insert(0, ("round", text))
+                    change = "UPDATE tasks SET record = ? WHERE number = ?"
+                    self.tasks.execute(change, [text, record["task"]])
+                self.tasks.set_fact("alarms", self.alarms.state)
+                self.tasks.executemany("INSERT INTO events (kind, content) VALUES (?, ?)", events)
         except FullDisk:  # the same will come again: so that it counts once
             self.alarms = self._known_alarms()
             raise
@@ -219,51 +186,73 @@ class Service:
             for one in raised:  # nobody waits for it
                 threading.Thread(target=post, args=[self._webhook, one], daemon=True).start()
 
-    def _listen(self, now: float) -> None:
+    def _listen(self) -> None:
         """Look whether labels have stopped."""
-        last, longest = self.store.fact("labels") or [now, 0.0]
-        waiting = self.store.counts["waiting"]
+        now = self.tasks.now
+        last, longest = self.tasks.fact("labels") or [now, 0.0]
         when = {"round": self.live.round, "at": now}
-        alarms = self.alarms.after_silence(now - last, longest, waiting, when)
-        if alarms:
+        waiting = self.tasks.counts["waiting"]
+        if alarms := self.alarms.after_silence(now - last, longest, waiting, when):
             self._publish(alarms, when)
-            self.on_event()
-
-    def _catch_up(self, now: float) -> None:
-        rounds = self.store.counts["rounds"]
-        self.tasks.catch_up(now)
-        if self.store.counts["rounds"] > rounds:
             self.on_event()
 
     def close(self) -> None:
         """Close the store; the folder is all that is needed to go on."""
-        with self._lock:
+        with self._lock, self._reading_lock:
             self._owned.close()
+
+
+def learn(
+    online: OnlineLearner, task: Task, decided: np.ndarray
+) -> tuple[OnlineLearner, dict[str, Any]]:
+    """Return the learner after one more round, and the round's line for the journal.
+
+    Args:
+        online: what decides now; it stays as it is.
+        task: labelled rows.
+        decided: the decisions on them as they were issued.
+    """
+    online = copy.copy(online)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        online.learn(task)
+    figures = {
+        **tally(task.y, decided, task.group, online.schema),
+        "dual": online.dual.tolist(),
+        "weights": online.weights.tolist(),
+        "memory": memory(online.weights, online.round),
+        "warnings": [*(str(one.message) for one in caught), *online.notes],
+    }
+    return online, line(online.round, online.seed, task, figures, seconds=0.0)
+
+
+def memory(weights: Sequence[float] | np.ndarray, round: int) -> float:
+    """Return how many rounds the weights look back: level k looks back 2^k, the last to the first.
+
+    >>> memory([0.5, 0.0, 0.5], 3), memory([1.0, 0.0, 0.0], 100), memory([0.0, 0.0, 1.0], 100)
+    (2.0, 1.0, 100.0)
+    """
+    spans = [min(2**level, round) for level in range(len(weights))]
+    spans[-1:] = [round]
+    return float(np.dot(weights, spans))
 
 
 def read_rows(reader: Reader, rows: Sequence[tuple]) -> tuple[Task, np.ndarray]:
     """Return a closed task's rows, as `TAKEN_ROWS` finds them, and how they were decided."""
-    taken = [TakenRow(*row) for row in rows]
-    contents = [{**json.loads(row.content), **json.loads(row.groups or "{}")} for row in taken]
-    task = Task(
-        x=reader.encode(contents),
-        y=np.array([json.loads(row.label) for row in taken], np.float32),
-        group=reader.codes(contents),
-    )
-    return task, np.array([json.loads(row.answer)[0] for row in taken])
+    _, contents, answers, groups, labels = columns_of(rows)
+    whole = [{**row, **(group or {})} for row, group in zip(contents, groups, strict=True)]
+    y = np.array(labels, np.float32)
+    task = Task(x=reader.encode(whole), y=y, group=reader.codes(whole))
+    return task, np.array([decision for decision, _ in answers])
 
 
 def post(url: str, content: Mapping[str, Any]) -> None:
     """Tell another service of an alarm, as JSON; a failure harms nobody."""
     import requests
 
-    for attempt in range(WEBHOOK_TRIES):
-        try:
-            answer = requests.post(
-                url, json=content, timeout=WEBHOOK_SECONDS, allow_redirects=False
-            )
-            if answer.status_code < 500:
+    for pause in WEBHOOK_PAUSES:
+        time.sleep(pause)
+        with suppress(requests.RequestException):
+            said = requests.post(url, json=content, timeout=WEBHOOK_SECONDS, allow_redirects=False)
+            if said.status_code < 500:
                 return
-        except requests.RequestException:
-            pass
-        time.sleep(WEBHOOK_SECONDS * attempt)

@@ -1,4 +1,5 @@
--- The tables of a store, of schema 1 (store.py).
+-- The tables of a store, of schema 1, all or none (store.py).
+BEGIN IMMEDIATE;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE rows (
@@ -31,3 +32,6 @@ CREATE TABLE tasks (
   record TEXT                           -- the journal's line, once it is learned
 );
 CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, content TEXT);
+PRAGMA application_id = 0x66616972;      -- store.py checks both
+PRAGMA user_version = 1;
+COMMIT;

@@ -4,28 +4,30 @@ All of it is in a store. What is due follows from the store and the time, so it 
 how often somebody looks, and a restarted process goes on where the killed one was.
 """
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from fairsaoml.core.errors import ConfigError
-from fairsaoml.serve.store import LABELLED, TAKEN, WAITING, Store
+from fairsaoml.core.errors import ConfigError, DataError
+from fairsaoml.serve.store import LABELLED, NEVER, TAKEN, WAITING, Store, some
 
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TaskRules:
     """What a task is, how long it waits, and how much is held. `DelayedLabels` explains them."""
 
-    task_rows: int | None
-    task_seconds: float | None
-    wait_seconds: float | None
-    late: Literal["next", "drop"]
-    unknown: Literal["raise", "count"]
-    max_rows: int
+    task_rows: int | None = None
+    task_seconds: float | None = None
+    wait_seconds: float | None = None
+    late: Literal["next", "drop"] = "next"
+    unknown: Literal["raise", "count"] = "raise"
+    max_rows: int = 100_000
     retain_seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -42,6 +44,9 @@ class TaskRules:
                 raise ConfigError(f"expected {name}={one!r} or {other!r}, got {value!r}")
 
 
+Clock = Callable[[], float]  # the time in seconds
+
+
 class NewRow(NamedTuple):
     """A prediction to wait for; texts are JSON."""
 
@@ -50,6 +55,15 @@ class NewRow(NamedTuple):
     answer: str
     round: int | None = None
     why: bytes | None = None
+    groups: str | None = None
+
+
+class NewLabel(NamedTuple):
+    """A label that has come; texts are JSON."""
+
+    key: str  # the id as text
+    id: Any
+    label: str
     groups: str | None = None
 
 
@@ -76,227 +90,244 @@ class OpenTask(NamedTuple):
     full_at: float | None
 
 
-class TakenRow(NamedTuple):
-    """A row that its task has closed with; texts are JSON."""
-
-    id: str
-    content: str
-    answer: str
-    groups: str | None
-    label: str
+# Of rows; the first half is what the index is of.
+WAITS = f"state < 2 AND state = {WAITING}"
+# That a task has closed with, in the order of issue; all columns are JSON.
+COLUMNS = "id, content, answer, groups, label"
+TAKEN_ROWS = f"SELECT {COLUMNS} FROM rows WHERE taken_by = ? ORDER BY number"
 
 
-TAKEN_ROWS = f"SELECT {', '.join(TakenRow._fields)} FROM rows WHERE taken_by = ? ORDER BY number"
+class Tasks(Store):
+    """A store of tasks, kept by the rules.
 
-
-class Tasks:
-    """The tasks of a store, by the rules.
-
-    `counts` of the store, which it keeps: issued, waiting, held (waiting or labelled), labelled,
-    late, dropped, expired, tasks (closed), rounds (of them with rows).
+    Its `counts`: issued, waiting, held (waiting or labelled), labelled, late, dropped, expired,
+    tasks (closed), rounds (of them with rows).
     """
 
-    def __init__(self, store: Store, rules: TaskRules, clock: Callable[[], float]) -> None:
-        self.store, self.rules, self._clock = store, rules, clock
-        self.at: float = store.fact("at") or 0.0  # of the last change; it never runs backwards
+    def __init__(self, path: Path | None, rules: TaskRules, clock: Clock) -> None:
+        super().__init__(path)
+        self.rules, self._clock = rules, clock
+        self.now: float = self.fact("at") or 0.0  # all that is done happens then
         self.is_due = False  # something, because of rows that were issued, not of time
 
-    def now(self) -> float:
-        """The time; a clock may be set back, this is not."""
-        return max(float(self._clock()), self.at)
+    def look(self) -> None:
+        """Look at the clock; it may be set back, the time of the tasks is not."""
+        self.now = max(float(self._clock()), self.now)
 
     @property
     def oldest(self) -> OpenTask | None:
         """The task that closes next: tasks close in order."""
-        return self._task("WHERE number = ?", [self.store.counts["tasks"] + 1])
+        return self._open("ASC")
 
     @property
     def filling(self) -> OpenTask | None:
         """The task that takes predictions now."""
-        last = self._task("ORDER BY number DESC LIMIT 1")
+        last = self._open("DESC")
         return last if last and last.full_at is None else None
 
-    def _task(self, where: str, values: Sequence[int] = ()) -> OpenTask | None:
-        columns = "number, opened_at, size, full_at, closed_at"
-        found = self.store.query(f"SELECT {columns} FROM tasks {where}", values)
-        return OpenTask(*found[0][:4]) if found and found[0][4] is None else None
+    def _open(self, order: str) -> OpenTask | None:
+        query = f"SELECT {', '.join(OpenTask._fields)} FROM tasks WHERE number > ?"
+        first = self.query(f"{query} ORDER BY number {order} LIMIT 1", [self.counts["tasks"]])
+        return OpenTask(*first[0]) if first else None
+
+    @property
+    def waiting(self) -> list[Any]:
+        """Predictions whose labels may still come, in the order of issue: their ids."""
+        rows = self.query(f"SELECT id FROM rows WHERE {WAITS} ORDER BY task, number")
+        return [json.loads(id) for (id,) in rows]
 
     @property
     def removed(self) -> dict[str, int]:
         """The last task, and the last round, of which rows were removed."""
-        return self.store.fact("removed") or {"task": 0, "round": 0}
+        return self.fact("removed") or {"task": 0, "round": 0}
 
-    def is_late(self, task: int) -> bool:
-        """Whether a row's task is closed."""
-        return task <= self.store.counts["tasks"]
-
-    def issue(self, rows: Sequence[NewRow], now: float) -> None:
+    def issue(self, rows: Sequence[NewRow]) -> None:
         """Put predictions into the task that is filling, and into others when it is full."""
-        first, placed = self.store.counts["issued"] + 1, 0
+        first, placed = self.counts["issued"] + 1, 0
         most = self.rules.task_rows or math.inf
         while placed < len(rows):
-            task = self.filling or self._begin(now)
+            task = self.filling or self._begin()
             size = int(max(min(most - task.size, len(rows) - placed), 0))
             numbered = enumerate(rows[placed : placed + size], first + placed)
-            self.store.insert(
+            self.insert(
                 "INSERT INTO rows (number, task, at, id, content, answer, round, why, groups)",
-                [(number, task.number, now, *row) for number, row in numbered],
+                [(number, task.number, self.now, *row) for number, row in numbered],
             )
             more = [size, task.number]
-            self.store.write("UPDATE tasks SET size = size + ? WHERE number = ?", more)
+            self.execute("UPDATE tasks SET size = size + ? WHERE number = ?", more)
             placed += size
             if task.size + size >= most:
-                self._fill(task.number, now)
+                self._fill(task.number, self.now)
                 self.is_due = True
-        self._count(now, issued=len(rows), waiting=len(rows), held=len(rows))
-        self.is_due |= self.store.counts["held"] > self.rules.max_rows
+        self._count(issued=len(rows), waiting=len(rows), held=len(rows))
+        self.is_due |= self.counts["held"] > self.rules.max_rows
 
-    def _begin(self, now: float) -> OpenTask:
-        last = self.store.value("SELECT max(number) FROM tasks") or 0
-        task = OpenTask(max(last, self.store.counts["tasks"]) + 1, now, 0, None)
-        self.store.write("INSERT INTO tasks (number, opened_at, size) VALUES (?, ?, 0)", task[:2])
+    def _begin(self) -> OpenTask:
+        last = max(self.value("SELECT max(number) FROM tasks") or 0, self.counts["tasks"])
+        task = OpenTask(last + 1, self.now, 0, None)
+        self.execute("INSERT INTO tasks (number, opened_at, size) VALUES (?, ?, 0)", task[:2])
         return task
 
     def _fill(self, number: int, at: float) -> None:
-        self.store.write("UPDATE tasks SET full_at = ? WHERE number = ?", [at, number])
+        self.execute("UPDATE tasks SET full_at = ? WHERE number = ?", [at, number])
 
-    def label(self, labels: Mapping[int, str], late: Sequence[int], now: float) -> None:
-        """Take labels of waiting rows, by their numbers."""
-        self._set(f"label = ?, state = {LABELLED}", labels)
-        self._count(now, labelled=len(labels), waiting=-len(labels), late=len(late))
+    def label(self, labels: Sequence[NewLabel], *, corrects: bool) -> dict[str, Any]:
+        """Take labels, inside `writing`; return how many, and the ids of all others.
+
+        A second label replaces the first one, if it `corrects`, while the row's task is open.
+
+        Raises:
+            DataError: an id does not wait for a label, where the rules call that an error.
+        """
+        rows = self.by_id("number, state, task, label", [key for key, *_ in labels])
+        new: dict[int, str] = {}
+        corrected: dict[int, str] = {}
+        groups: dict[int, str] = {}
+        new_but_late = []
+        late, repeated, unknown = [], [], []  # ids
+        for key, id, label, group in labels:
+            number, state, task, before = rows.get(key, (0, NEVER, 0, None))
+            is_first = state == WAITING and number not in new
+            known = new.get(number) or corrected.get(number) or before
+            if state == NEVER or (state == TAKEN and not corrects):
+                unknown.append(id)
+                continue
+            if not is_first and (label == known or not corrects):
+                repeated.append(id)
+                continue
+            if task <= self.counts["tasks"]:  # closed
+                late.append(id)
+                if not is_first:  # learned already, or about to be with its first label
+                    continue
+                new_but_late.append(number)
+            (new if state == WAITING else corrected)[number] = label
+            if group is not None:
+                groups[number] = group
+        if self.rules.unknown == "raise" and (unknown or repeated):
+            why = [(repeated, "labelled already"), (unknown, "never issued, learned, or expired")]
+            raise DataError(
+                "expected ids that wait for a label, got "
+                f"{' and '.join(f'{some(ids)} ({words})' for ids, words in why if ids)}; nothing "
+                "of this call was taken: leave them out, or use unknown='count'"
+            )
+        for change, values in (
+            (f"label = ?, state = {LABELLED}", new),
+            ("label = ?", corrected),
+            ("groups = json_patch(groups, ?)", groups),
+        ):
+            by_number = [(value, number) for number, value in values.items()]
+            self.executemany(f"UPDATE rows SET {change} WHERE number = ?", by_number)
+        self._count(labelled=len(new), waiting=-len(new), late=len(new_but_late))
+        self._count(corrected=len(corrected), repeated=len(repeated), unknown=len(unknown))
         if self.rules.late == "drop":
-            self.store.write_many("DELETE FROM rows WHERE number = ?", [(n,) for n in late])
-            self._count(now, dropped=len(late), held=-len(late))
+            self.executemany("DELETE FROM rows WHERE number = ?", [(n,) for n in new_but_late])
+            self._count(dropped=len(new_but_late), held=-len(new_but_late))
+        ids = {"repeated": repeated, "late": late, "unknown": unknown}
+        return {"taken": len(new), "corrected": len(corrected), **ids}
 
-    def correct(self, labels: Mapping[int, str], groups: Mapping[int, str]) -> None:
-        """Replace labels of rows whose task is open, and add groups that came with a label."""
-        self._set("label = ?", labels)
-        self._set("groups = json_patch(groups, ?)", groups)
-
-    def _set(self, change: str, values: Mapping[int, str]) -> None:
-        by_number = [(value, number) for number, value in values.items()]
-        self.store.write_many(f"UPDATE rows SET {change} WHERE number = ?", by_number)
-
-    def catch_up(self, now: float) -> None:
-        """Fill, close and expire what is due by now."""
+    def catch_up(self) -> None:
+        """Look at the clock; fill, close and expire what is due."""
+        self.look()
         self.is_due = False
-        if self._due(now):
-            with self.store.writing():
-                while due := self._due(now):
+        if self._due():
+            with self.writing():
+                while due := self._due():
                     due()
 
-    def _due(self, now: float) -> Callable[[], None] | None:
+    def _due(self) -> Callable[[], None] | None:
         """Return what has to happen next, to be called."""
         rules, task, oldest = self.rules, self.filling, self.oldest
         if task:
             if rules.task_rows is not None and task.size >= rules.task_rows:
-                return partial(self._fill, task.number, now)
-            if rules.task_seconds is not None and now >= task.opened_at + rules.task_seconds:
+                return partial(self._fill, task.number, self.now)
+            if rules.task_seconds is not None and self.now >= task.opened_at + rules.task_seconds:
                 return partial(self._fill, task.number, task.opened_at + rules.task_seconds)
         if oldest and oldest.full_at is not None:
-            if not self._is_waited_for(oldest.number):
-                return partial(self.close, "complete", now)
-            if rules.wait_seconds is not None and now >= oldest.full_at + rules.wait_seconds:
-                return partial(self.close, "time", now)
-        excess = self.store.counts["held"] - rules.max_rows
+            query = f"SELECT 1 FROM rows WHERE {WAITS} AND task = ? LIMIT 1"
+            if not self.value(query, [oldest.number]):
+                return partial(self.close_task, "complete")
+            if rules.wait_seconds is not None and self.now >= oldest.full_at + rules.wait_seconds:
+                return partial(self.close_task, "time")
+        excess = self.counts["held"] - rules.max_rows
         if excess <= 0:
             return None
-        if self.store.counts["waiting"]:
-            return partial(self._expire, excess, now)
+        if self.counts["waiting"]:
+            return partial(self._expire, excess)
         # With nothing to wait for, what is held can only be learned from.
-        return partial(self._fill, task.number, now) if task else partial(self.close, "room", now)
+        close = partial(self.close_task, "room")
+        return partial(self._fill, task.number, self.now) if task else close
 
-    def _is_waited_for(self, task: int) -> bool:
-        query = f"SELECT 1 FROM rows WHERE state < 2 AND state = {WAITING} AND task = ? LIMIT 1"
-        return bool(self.store.value(query, [task]))
-
-    def _expire(self, rows: int, now: float) -> None:
+    def _expire(self, rows: int) -> None:
         """Drop the oldest predictions that nobody has labelled."""
-        gone = self.store.write(
-            "DELETE FROM rows WHERE number IN (SELECT number FROM rows WHERE state < 2 AND "
-            f"state = {WAITING} ORDER BY task, number LIMIT ?)",
-            [rows],
-        )
-        self._count(now, expired=gone, waiting=-gone, held=-gone)
+        oldest = f"SELECT number FROM rows WHERE {WAITS} ORDER BY task, number LIMIT ?"
+        gone = self.execute(f"DELETE FROM rows WHERE number IN ({oldest})", [rows]).rowcount
+        self._count(expired=gone, waiting=-gone, held=-gone)
 
-    def close(self, why: str, now: float) -> None:
+    def close_task(self, why: str) -> None:
         """Close the oldest task with its labelled rows and the late ones, or these alone."""
-        number, _, size, _ = self.oldest or self._begin(now)
+        number, _, size, _ = self.oldest or self._begin()
         labelled = f"state < 2 AND state = {LABELLED} AND task"
-        late = self.store.value(f"SELECT count(*) FROM rows WHERE {labelled} < ?", [number])
-        taken = f"UPDATE rows SET state = {TAKEN}, taken_by = ? WHERE {labelled} <= ?"
-        rows = self.store.write(taken, [number, number])
-        round = self.store.counts["rounds"] + 1 if rows else None
-        self.store.write(
+        late = self.value(f"SELECT count(*) FROM rows WHERE {labelled} < ?", [number])
+        take = f"UPDATE rows SET state = {TAKEN}, taken_by = ? WHERE {labelled} <= ?"
+        rows = self.execute(take, [number, number]).rowcount
+        round = self.counts["rounds"] + 1 if rows else None
+        self.execute(
             "UPDATE tasks SET closed_at = ?, why = ?, round = ?, late = ?, unlabelled = ? "
             "WHERE number = ?",
-            [now, why, round, late, size - (rows - late), number],
+            [self.now, why, round, late, size - (rows - late), number],
         )
-        self._count(now, tasks=1, rounds=1 if rows else 0, held=-rows)
+        self._count(tasks=1, rounds=1 if rows else 0, held=-rows)
 
-    def close_all(self, now: float) -> None:
+    def close_all(self) -> None:
         """Close every task, with the labels that are here."""
-        with self.store.writing():
+        with self.writing():
             if task := self.filling:
-                self._fill(task.number, now)
-            while self.oldest or self.store.counts["held"] > self.store.counts["waiting"]:
-                self.close("asked", now)
+                self._fill(task.number, self.now)
+            while self.oldest or self.counts["held"] > self.counts["waiting"]:
+                self.close_task("asked")
 
-    def unlearned(self, task: int) -> None:
-        """Count a closed task as one without labels, as none of its rows can be learned from."""
-        with self.store.writing():
-            self.store.write("UPDATE tasks SET round = NULL WHERE number = ?", [task])
-            self.store.write("UPDATE tasks SET round = round - 1 WHERE number > ?", [task])
-            self.store.counts.update(rounds=-1)
-
-    def taken(self, task: int) -> list[TakenRow]:
-        """Return the rows that a task has closed with, in the order of issue."""
-        return [TakenRow(*row) for row in self.store.query(TAKEN_ROWS, [task])]
-
-    def forget(self, now: float, learned: int) -> int:
+    def forget(self, learned: int) -> int:
         """Remove what is kept long enough; return how many rows were removed.
 
         Args:
-            now: the time.
             learned: rounds up to here are in a saved model; later ones are kept to learn again.
         """
-        retain = self.rules.retain_seconds
-        if retain is None:
+        if self.rules.retain_seconds is None:
             return 0
-        unlearned = self.store.value("SELECT min(number) FROM tasks WHERE round > ?", [learned])
-        end = self.store.counts["tasks"] if unlearned is None else unlearned - 1
+        before = self.now - self.rules.retain_seconds
+        unlearned = self.value("SELECT min(number) FROM tasks WHERE round > ?", [learned])
+        end = self.counts["tasks"] if unlearned is None else unlearned - 1
         # Rows are in the order of time: those to go are among the first ones.
         query = "SELECT number FROM rows WHERE at >= ? ORDER BY number LIMIT 1"
-        young = self.store.value(query, [now - retain]) or self.store.counts["issued"] + 1
+        young = self.value(query, [before]) or self.counts["issued"] + 1
         values = [young, end, end]
-        old = (
-            f"number < ? AND task <= ? AND state != {LABELLED} "
-            "AND (taken_by IS NULL OR taken_by <= ?)"
-        )
-        with self.store.writing():
-            query = f"SELECT count(*) FROM rows WHERE state < 2 AND state = {WAITING} AND {old}"
-            waiting = self.store.value(query, values)
-            [(task, round)] = self.store.query(
+        old = f"number < ? AND task <= ? AND state != {LABELLED} AND ifnull(taken_by <= ?, TRUE)"
+        with self.writing():
+            waiting = self.value(f"SELECT count(*) FROM rows WHERE {WAITS} AND {old}", values)
+            [(task, round)] = self.query(
                 "SELECT max(number), max(round) FROM tasks WHERE number IN "
                 f"(SELECT taken_by FROM rows WHERE {old})",
                 values,
             )
-            gone = self.store.write(f"DELETE FROM rows WHERE {old}", values)
+            gone = self.execute(f"DELETE FROM rows WHERE {old}", values).rowcount
             if task is not None:
-                self.store.set_fact("removed", {"task": task, "round": round})
+                self.set_fact("removed", {"task": task, "round": round})
             # Events are in the order of time as well.
-            self.store.write(
+            self.execute(
                 "DELETE FROM events WHERE number < (SELECT number FROM events WHERE "
                 "json_extract(content, '$.at') >= ? ORDER BY number LIMIT 1)",
-                [now - retain],
+                [before],
             )
             if gone:
-                self.store.write("DELETE FROM tasks WHERE number <= ?", [end - ROUNDS_KEPT])
-                self._count(now, expired=waiting, waiting=-waiting, held=-waiting)
+                self.execute("DELETE FROM tasks WHERE number <= ?", [end - ROUNDS_KEPT])
+                self._count(expired=waiting, waiting=-waiting, held=-waiting)
         return gone
 
-    def _count(self, now: float, **more: int) -> None:
-        self.store.counts.update(more)
-        if now > self.at:
-            self.at = now
-            self.store.set_fact("at", now)
+    def _count(self, **more: int) -> None:
+        self.counts.update(more)
+        self.set_fact("at", self.now)
+
+
+def columns_of(taken: Sequence[tuple]) -> Iterator[list[Any]]:
+    """Return the columns of `TAKEN_ROWS`, as plain data."""
+    return ([json.loads(row[place] or "null") for row in taken] for place in range(5))

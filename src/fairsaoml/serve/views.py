@@ -5,7 +5,6 @@ are labels of a metric; ids of people never are.
 """
 
 import json
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -17,16 +16,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.evaluate.confidence import Share, wilson
-from fairsaoml.evaluate.metrics import RATES, Counts, pooled
-from fairsaoml.evaluate.verdict import judge
-from fairsaoml.serve.live import reasons_from_bytes
+from fairsaoml.evaluate import confidence, metrics, verdict
+from fairsaoml.serve.deciding import reasons_from_bytes
 from fairsaoml.serve.reading import is_text, to_line
 from fairsaoml.serve.service import TALLY, Service
 from fairsaoml.serve.store import NEVER
 
 MOST_LINES = 2000  # rounds or events in one answer
 WINDOW = 100  # rounds that `fairness` speaks of, unless asked
+RECORDS = "SELECT record FROM tasks WHERE record IS NOT NULL"
 FIGURES = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 STATES = ("waiting", "labelled", "learned", "never")
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -37,18 +35,22 @@ RATE_WORDS = f"Rates by group over the last {GAUGED} rounds."
 RATIO_WORDS = f"Lowest group's rate over the highest's, over the last {GAUGED} rounds."
 
 
-class Views:
-    """Answers to questions about a service."""
+class Views(Collector):
+    """Answers to questions about a service; requests are counted here, all else is read there."""
 
     def __init__(self, service: Service) -> None:
-        self.service, self._connection = service, service.store.reader()
-        self._lock = threading.Lock()
+        self.service, self._query, self.begun = service, service.query, time.time()
         self._judged = lru_cache(maxsize=8)(self._judge)
-        self.begun = time.time()
-
-    def _query(self, sql: str, *values: Any) -> list[tuple]:
-        with self._lock:
-            return self._connection.execute(sql, values).fetchall()
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        self._latency = Histogram(
+            "fairsaoml_request_duration_seconds",
+            "Time to answer a request.",
+            ["route", "status"],
+            buckets=LATENCIES,
+            registry=self._registry,
+        )
+        self._points: deque[list[Any]] = deque(maxlen=TRAFFIC_POINTS)
 
     def _lines(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         return [json.loads(line) for (line,) in self._query(sql, *values)]
@@ -56,9 +58,7 @@ class Views:
     def rounds(self, since: int) -> dict[str, Any]:
         """Return the journal's lines after a round, oldest first, and the last event's number."""
         event = self.last_event()
-        query = (
-            "SELECT record FROM tasks WHERE round > ? AND record IS NOT NULL ORDER BY round LIMIT ?"
-        )
+        query = f"{RECORDS} AND round > ? ORDER BY round LIMIT ?"
         lines = self._lines(query, since - self.service.rounds_before, MOST_LINES)
         return {"rounds": lines, "event": event}
 
@@ -71,16 +71,15 @@ class Views:
 
     def _judge(self, window: int, round: int) -> dict[str, Any]:
         """Judge the last rounds, up to `round`: the answer is the same until there is another."""
-        query = "SELECT record FROM tasks WHERE record IS NOT NULL ORDER BY number DESC LIMIT ?"
-        lines = self._lines(query, window)[::-1]
+        lines = self._lines(f"{RECORDS} ORDER BY number DESC LIMIT ?", window)[::-1]
         if not lines:
             return {"verdict": None, "rounds": [], "groups": {}}
         return {
-            "verdict": judge(lines, self.service.asked),
+            "verdict": verdict.judge(lines, self.service.asked),
             "rounds": [lines[0]["round"], lines[-1]["round"]],
             "groups": {
                 attribute: {level: _rates(six) for level, six in levels.items()}
-                for attribute, levels in pooled(lines).items()
+                for attribute, levels in metrics.pooled(lines).items()
             },
         }
 
@@ -88,19 +87,19 @@ class Views:
         """Return what was decided under an id, None where nothing was."""
         if not is_text(id):
             return None
-        texts = [to_line(id)] + ([id] if id.lstrip("-").isdigit() else [])
+        keys = [to_line(id), id if id.lstrip("-").isdigit() else None]
         found = self._query(
             "SELECT id, at, round, content, answer, groups, label, state, why FROM rows "
-            f"WHERE id IN ({','.join('?' * len(texts))}) ORDER BY number DESC LIMIT 1",
-            *texts,
+            "WHERE id IN (?, ?) ORDER BY number DESC LIMIT 1",
+            *keys,
         )
         if not found:
             return None
-        name, at, round, content, answer, groups, label, state, why = found[0]
-        decided, probability = json.loads(answer)[:2]
+        [(key, at, round, content, answer, groups, label, state, why)] = found
+        decided, probability = json.loads(answer)
         words = self.service.reader.words
         return {
-            "id": json.loads(name),
+            "id": json.loads(key),
             "at": at,
             "round": round,
             "decision": words[decided],
@@ -115,7 +114,8 @@ class Views:
     def model(self) -> dict[str, Any]:
         """Return what runs."""
         service = self.service
-        online, reader, counts = service.live, service.reader, service.store.counts
+        online, reader, rules = service.live, service.reader, service.tasks.rules
+        counts = service.tasks.counts
         return {
             "learner": online.learner,
             "round": online.round,
@@ -124,9 +124,9 @@ class Views:
             "groups": {name: list(levels) for name, levels in online.schema.attributes},
             "asked": {"notions": list(service.asked.judged), "ratio": service.asked.ratio},
             "settings": {
-                "rows": service.tasks.rules.task_rows,
-                "wait_seconds": service.tasks.rules.wait_seconds,
-                "retain_seconds": service.tasks.rules.retain_seconds,
+                "rows": rules.task_rows,
+                "wait_seconds": rules.wait_seconds,
+                "retain_seconds": rules.retain_seconds,
             },
             "counts": {name: counts[name] for name in (*TALLY, "waiting", "held", "erased")},
             "never": self.never(),
@@ -137,22 +137,21 @@ class Views:
     def never(self) -> dict[str, Any]:
         """Return labels that will never come, by decision and group, and what that does."""
         by: dict[str, Any] = {}
-        decided: set[str] = set()
-        for name, count in dict(self.service.store.counts).items():
+        unlabelled = set[str]()  # decisions
+        for name, count in dict(self.service.tasks.counts).items():
             if name.startswith('["never"'):
                 _, decision, attribute, group = json.loads(name)
                 key = "unknown" if group is None else str(group)
                 by.setdefault(attribute, {}).setdefault(decision, {})[key] = count
-                decided.add(decision)
-        words = self.service.reader.words
+                unlabelled.add(decision)
         labelled = self._query(
-            "SELECT json_extract(answer, '$[0]'), count(*) FROM (SELECT answer FROM rows WHERE "
-            f"label IS NOT NULL AND state != {NEVER} ORDER BY number DESC LIMIT 1000) GROUP BY 1"
+            "SELECT DISTINCT json_extract(answer, '$[0]') FROM (SELECT answer FROM rows WHERE "
+            f"label IS NOT NULL AND state != {NEVER} ORDER BY number DESC LIMIT 1000)"
         )
-        kinds = {words[kind] for kind, _ in labelled}
+        decisions = {self.service.reader.words[decided] for (decided,) in labelled}
         warning = ""
-        if len(kinds) == 1 and decided - kinds:
-            [only] = kinds
+        if len(decisions) == 1 and unlabelled - decisions:
+            [only] = decisions
             warning = (
                 f"Only rows decided {only!r} get labels: accuracy, true and false positive rates "
                 "speak of these alone, and the model learns from these alone."
@@ -173,38 +172,6 @@ class Views:
         query = "SELECT content FROM events WHERE kind = 'alarm' ORDER BY number DESC LIMIT 50"
         return self._lines(query)
 
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._connection.close()
-
-
-def _rates(counts: Counts) -> dict[str, Any]:
-    """Return a group's rates with their 95 % intervals; null where there is no row."""
-    said: dict[str, Any] = {"rows": counts.rows}
-    shares = {name: RATES[name].share(counts) for name in FIGURES}
-    shares["base_rate"] = Share(counts.y1_rows, counts.rows)
-    for name, share in shares.items():
-        said[name] = {"rate": share.rate, **wilson(share)._asdict()} if share.whole else None
-    return said
-
-
-class Metrics(Collector):
-    """Counts requests; all else is read from the service when it is asked for."""
-
-    def __init__(self, views: Views) -> None:
-        self._views = views
-        self._registry = CollectorRegistry()
-        self._latency = Histogram(
-            "fairsaoml_request_duration_seconds",
-            "Time to answer a request.",
-            ["route", "status"],
-            buckets=LATENCIES,
-            registry=self._registry,
-        )
-        self._registry.register(self)
-        self._points: deque[list[Any]] = deque(maxlen=TRAFFIC_POINTS)
-
     def observe(self, route: str, status: int, seconds: float, now: float) -> None:
         """Count one request."""
         self._latency.labels(route, status).observe(seconds)
@@ -223,19 +190,14 @@ class Metrics(Collector):
             for at, count, total, longest in list(self._points)
         ]
 
-    def text(self) -> bytes:
+    def metrics(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
-    def describe(self) -> Iterator[Any]:
-        """Nothing is asked at registration."""
-        return iter(())
-
     def collect(self) -> Iterator[Any]:
         """Yield what the service knows of itself, as counters and gauges."""
-        service, said = self._views.service, self._views.fairness(GAUGED)
-        counts, round = service.store.counts, service.live.round
-        tasks, waiting = {(): counts["tasks"]}, {(): counts["waiting"]}
+        service, said = self.service, self.fairness(GAUGED)
+        counts = service.tasks.counts
         rows = {(name,): counts[name] for name in TALLY}
         on = Counter(one["kind"] for one in service.alarms.on.values())
         alarms = {(kind,): on[kind] for kind in ("fairness", "drift", "labels")}
@@ -252,13 +214,14 @@ class Metrics(Collector):
             for notion, figures in entry["notions"].items()
             if figures["ratio"] is not None
         }
+        waiting, round, size = counts["waiting"], service.live.round, service.tasks.size()
         counter, gauge = CounterMetricFamily, GaugeMetricFamily
         for kind, name, words, labels, samples in (
             (counter, "rows", "Rows by what became of them.", ["what"], rows),
-            (counter, "tasks", "Tasks closed.", [], tasks),
-            (gauge, "waiting_rows", "Decisions whose label may still come.", [], waiting),
+            (counter, "tasks", "Tasks closed.", [], {(): counts["tasks"]}),
+            (gauge, "waiting_rows", "Decisions whose label may still come.", [], {(): waiting}),
             (gauge, "model_round", "Rounds that the model has learned.", [], {(): round}),
-            (gauge, "store_bytes", "Size of the store.", [], {(): service.store.size()}),
+            (gauge, "store_bytes", "Size of the store.", [], {(): size}),
             (gauge, "alarms", "Alarms that are on.", ["kind"], alarms),
             (gauge, "rate", RATE_WORDS, ["attribute", "group", "rate"], rates),
             (gauge, "fairness_ratio", RATIO_WORDS, ["attribute", "notion"], ratios),
@@ -267,3 +230,14 @@ class Metrics(Collector):
             for values, value in samples.items():
                 family.add_metric(values, value)
             yield family
+
+
+def _rates(counts: metrics.Counts) -> dict[str, Any]:
+    """Return a group's rates with their 95 % intervals; null where there is no row."""
+    shares = {name: metrics.RATES[name].share(counts) for name in FIGURES}
+    shares["base_rate"] = confidence.Share(counts.y1_rows, counts.rows)
+    rates = {
+        name: {"rate": share.rate, **confidence.wilson(share)._asdict()} if share.whole else None
+        for name, share in shares.items()
+    }
+    return {"rows": counts.rows, **rates}

@@ -42,12 +42,15 @@ SCHEMA = Schema(
 # logistic regression and a plain SGD were looked at between candidates): the best rule has
 # DP .55 to .61; the best with TPR and FPR gaps of .03 has DP .86 to .88, and the best with a DP gap
 # of .02 has EO .82 and more: asking for the one is not asking against the other.
-STRENGTH = (2.0, 2.2)  # |merit|: how well the features tell the outcomes apart
-REVEAL = (2.5, 2.8)  # |mark|: how well the features tell the groups apart
-LEAN = (0.75, 0.78)  # cosine between mark and merit, signed by the favoured group
-BASE_RATE = (0.525, 0.555)  # share of recorded positives
-GAP = (0.089, 0.097)  # base rate of the favoured group minus that of the other
-SHARE = (0.44, 0.48)  # share of the minority
+BANDS = {
+    "strength": (2.0, 2.2),  # |merit|: how well the features tell the outcomes apart
+    "reveal": (2.5, 2.8),  # |mark|: how well the features tell the groups apart
+    "lean": (0.75, 0.78),  # cosine between mark and merit, signed by the favoured group
+    "base_rate": (0.525, 0.555),  # share of recorded positives
+    "gap": (0.089, 0.097),  # base rate of the favoured group minus that of the other
+    "share": (0.44, 0.48),  # share of the minority
+}
+SIGNED = ("lean", "gap")  # by the favoured group
 TURN = (90.0, 105.0)  # degrees that merit turns at a change
 LABEL_NOISE = 0.03  # share of the labels recorded wrongly, whoever the applicant is
 
@@ -152,13 +155,6 @@ def synthetic(
     )
 
 
-def posterior(environment: Environment, x: Floats) -> Floats:
-    """P(recorded y, s | x), exactly, for standardised features x: (y, s, row)."""
-    mean, deviation = environment.moments
-    raw = x * deviation + mean
-    return _joint(environment.masses, environment.means, raw, normalise=True)
-
-
 def best_achievable(environment: Environment) -> dict[str, float]:
     """The truth to measure a learner against: the best that any rule on the features can do.
 
@@ -174,14 +170,7 @@ def best_achievable(environment: Environment) -> dict[str, float]:
     """
     joint = _grid(environment)
     gain = joint[1].sum(axis=0) - joint[0].sum(axis=0)
-    accuracy, balanced = _accuracies(joint, (gain > 0).astype(float))
-    fair_accuracy, fair_balanced = _accuracies(joint, _fair_rule(joint))
-    return {
-        "accuracy": accuracy,
-        "balanced_accuracy": balanced,
-        "fair_accuracy": fair_accuracy,
-        "fair_balanced_accuracy": fair_balanced,
-    }
+    return {**_accuracies(joint, gain > 0), **_accuracies(joint, _fair_rule(joint), "fair_")}
 
 
 def environments(generator: int, domains: int) -> list[Environment]:
@@ -199,18 +188,9 @@ def environments(generator: int, domains: int) -> list[Environment]:
             angle = np.deg2rad(random.uniform(*TURN))
             merit = np.cos(angle) * merit + np.sin(angle) * across
             favoured = -favoured
-        drawn.append(
-            Environment(
-                merit=merit,
-                proxy=proxy,
-                strength=random.uniform(*STRENGTH),
-                reveal=random.uniform(*REVEAL),
-                lean=favoured * random.uniform(*LEAN),
-                base_rate=random.uniform(*BASE_RATE),
-                gap=favoured * random.uniform(*GAP),
-                share=random.uniform(*SHARE),
-            )
-        )
+        numbers = {name: random.uniform(*band) for name, band in BANDS.items()}
+        signed = {name: favoured * numbers[name] for name in SIGNED}
+        drawn.append(Environment(merit=merit, proxy=proxy, **(numbers | signed)))
     return drawn
 
 
@@ -221,8 +201,7 @@ def _between(old: Environment, new: Environment, progress: float) -> Environment
     angle = np.arccos(np.clip(old.merit @ new.merit, -1, 1))
     merit = np.sin((1 - progress) * angle) * old.merit + np.sin(progress * angle) * new.merit
     numbers = {
-        name: (1 - progress) * getattr(old, name) + progress * getattr(new, name)
-        for name in ("strength", "reveal", "lean", "base_rate", "gap", "share")
+        name: (1 - progress) * getattr(old, name) + progress * getattr(new, name) for name in BANDS
     }
     return Environment(merit=_unit(merit), proxy=new.proxy, **numbers)
 
@@ -243,14 +222,11 @@ def _draw(random: np.random.Generator, environment: Environment, rows: int, doma
     )
 
 
-def _joint(masses: Floats, means: Floats, points: Floats, *, normalise: bool) -> Floats:
-    """Mass of (recorded y, s) at each point, up to one factor per call or, normalised, exactly."""
+def _joint(masses: Floats, means: Floats, points: Floats) -> Floats:
+    """Mass of (recorded y, s) at each point, up to one factor."""
     square = ((points - means[:, :, None, :]) ** 2).sum(axis=-1)
-    if normalise:  # the nearest mean's exponent is 0: far rows do not underflow to 0/0
-        square = square - square.min(axis=(0, 1))
     true = masses[:, :, None] * np.exp(-square / 2)
-    recorded = (1 - LABEL_NOISE) * true + LABEL_NOISE * true[::-1]
-    return recorded / recorded.sum(axis=(0, 1)) if normalise else recorded
+    return (1 - LABEL_NOISE) * true + LABEL_NOISE * true[::-1]
 
 
 def _grid(environment: Environment) -> Floats:
@@ -259,7 +235,7 @@ def _grid(environment: Environment) -> Floats:
     low, high = means.min(axis=(0, 1)) - REACH, means.max(axis=(0, 1)) + REACH
     axes = [np.arange(start, stop, CELL) for start, stop in zip(low, high, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    joint = _joint(environment.masses, means, points, normalise=False)
+    joint = _joint(environment.masses, means, points)
     joint /= joint.sum()
     joint = joint[:, :, joint.sum(axis=(0, 1)) > NEGLIGIBLE]
     return joint / joint.sum()
@@ -279,12 +255,13 @@ def _fair_rule(joint: Floats) -> Floats:
     return solution.x
 
 
-def _accuracies(joint: Floats, rule: Floats) -> tuple[float, float]:
+def _accuracies(joint: Floats, rule: NDArray, prefix: str = "") -> dict[str, float]:
     """Accuracy and balanced accuracy of accepting each cell with probability `rule`."""
     hit = (joint[1] * rule).sum() / joint[1].sum()
     rejection = (joint[0] * (1 - rule)).sum() / joint[0].sum()
     accuracy = hit * joint[1].sum() + rejection * joint[0].sum()
-    return float(accuracy), float((hit + rejection) / 2)
+    balanced = (hit + rejection) / 2
+    return {f"{prefix}accuracy": float(accuracy), f"{prefix}balanced_accuracy": float(balanced)}
 
 
 def _require_whole(name: str, value: object, *, least: int) -> None:

@@ -7,7 +7,6 @@ import shlex
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from fairsaoml.compare.alternatives import catalog
 from fairsaoml.compare.compare import COMPARISON, comparison_of
-from fairsaoml.core.errors import ConfigError, RunError, closest
+from fairsaoml.compare.engine import require_same
+from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import rounds_of
@@ -92,12 +92,12 @@ class AlternativeSpec:
 
 def command(specs: Sequence[AlternativeSpec]) -> str:
     """Return the command that repeats these runs."""
-    stream, trials = specs[0].stream, max(spec.trials for spec in specs)
-    words = ["python", "-m", "paper", "alternatives"] if trials else ["fairsaoml", "peers"]
-    names = ",".join(dict.fromkeys(spec.alternative for spec in specs))
-    words += [stream, "--alternatives", names]
-    words += ["--seeds", str(max(len(spec.seeds) for spec in specs))]
+    trials = max(spec.trials for spec in specs)
     every = max(spec.settings.get("every", 1) for spec in specs)
+    words = ["python", "-m", "paper", "alternatives"] if trials else ["fairsaoml", "peers"]
+    words += [specs[0].stream, "--alternatives"]
+    words += [",".join(dict.fromkeys(spec.alternative for spec in specs))]
+    words += ["--seeds", str(max(len(spec.seeds) for spec in specs))]
     words += ["--refit-every", str(every)] * (every > 1)
     words += ["--trials", str(trials)] * (trials > 0)
     for pair in pairs(specs[0].stream_settings):
@@ -172,13 +172,11 @@ def run_alternative(
     stream = open_stream(spec.stream, spec.stream_settings)
     content = spec.to_json(stream)
     if (folder / run_folder.SPEC).exists() and not force:
-        if tidy(_identity(run_folder.read_spec(folder))) != tidy(_identity(content)):
-            raise RunError(
-                f"{folder} holds another run; replace it with --force, or give another --out"
-            )
-        if run_folder.is_finished(folder):
+        saved = run_folder.read_spec(folder)
+        require_same(_identity(saved), _identity(content), folder)
+        if summary := run_folder.finished_summary(folder):
             on_event(Event("kept", job))
-            return read_json(folder / run_folder.SUMMARY)
+            return summary
     on_event(Event("started", job))
     on_round = as_events(on_event, job)
     with run_folder.prepared(folder, force=True):
@@ -214,22 +212,18 @@ def compare_alternatives(
         run_alternative(spec, folder / spec.label, force=force, on_event=on_event, job=job)
     comparison = comparison_of([spec.row for spec in specs], folder)
     for entry in comparison["learners"]:
-        spec_of = run_folder.read_spec(folder / entry["folder"])
-        entry["what"] = spec_of["learner"]["config"]["what"]
+        saved = run_folder.read_spec(folder / entry["folder"])
+        entry["what"] = saved["learner"]["config"]["what"]
     comparison["command"] = command(specs)
     write_json(folder / COMPARISON, comparison)
     return read_json(folder / COMPARISON)
 
 
-def _identity(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(spec: Mapping[str, Any]) -> list[Any]:
     """What must agree for two spec.json to be the same run, whichever version wrote them."""
     learner = {key: value for key, value in spec["learner"]["config"].items() if key != "what"}
-    stream = spec["stream"]
-    return {
-        "learner": {"name": spec["learner"]["name"], **learner},
-        "stream": (stream["name"], stream["settings"], stream["features"], stream["attributes"]),
-        "seeds": spec["seeds"],
-    }
+    stream = [spec["stream"][key] for key in ("name", "settings", "features", "attributes")]
+    return tidy([spec["learner"]["name"], learner, stream, spec["seeds"]])
 
 
 def prequential(
@@ -252,42 +246,35 @@ def prequential(
         records = []
         for at, (seed, model) in enumerate(zip(seeds, models, strict=True)):
             task = tasks[at % len(tasks)]  # real rows are one task for all seeds
-            decisions: Any = []
-            begun = time.perf_counter()
-            with _warnings() as raised:
-                if len(task.y):
-                    decisions = model.decide(task.x, task.group)
-                    model.learn(task)
-            seconds = time.perf_counter() - begun
-            record = _record(task, decisions, stream.schema, raised)
-            records.append(line(round, seed, task, record, seconds))
+            figures, seconds = _played(model, task, stream.schema)
+            records.append(line(round, seed, task, figures, seconds))
         yield RoundResult(round=round, records=records, predictions=[], state=None)
 
 
-@contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """Use one thread; yield a list that holds, after the block, each warning once."""
-    raised: list[str] = []
-    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+def _played(model: catalog.Alternative, task: Task, schema: Schema) -> tuple[dict[str, Any], float]:
+    """Decide and then learn a task, on one thread.
+
+    Returns:
+        What a journal's line says of it, as of our learners, and the seconds that it took.
+    """
+    decisions: Any = []
+    begun = time.perf_counter()
+    with threadpool_limits(limits=1), warnings.catch_warnings(record=True, action="always") as said:
         # What a library will have to change in its own code is no news of the round.
         for kind in (DeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", kind)
-        yield raised
-    raised += dict.fromkeys(str(one.message).splitlines()[0] for one in caught)
-
-
-def _record(task: Task, decisions: Any, schema: Schema, raised: Sequence[str]) -> dict[str, Any]:
-    """A journal line as our learners write it; what only they have is empty."""
+        if len(task.y):
+            decisions = model.decide(task.x, task.group)
+            model.learn(task)
+    seconds = time.perf_counter() - begun
     empty = [] if len(task.y) else [WARNINGS["empty"]]
-    return {
+    raised = dict.fromkeys(str(one.message).splitlines()[0] for one in said)
+    figures = {
         **tally(task.y, decisions, task.group, schema),
         "loss": None,
-        "violation": [],
-        "dual": [],
-        "weights": [],
-        "awake": [],
+        **{key: [] for key in ("violation", "dual", "weights", "awake")},  # only our learners have
         "chances": None,
         "warnings": [*task.warnings, *empty, *raised],
         "adapted": None,
     }
+    return figures, seconds

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit
 
-from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise
+from fairsaoml.evaluate.regret.quadratic import Limits, Solution, minimise, times
 from fairsaoml.evaluate.regret.rounds import Floats, Ints, Rounds
 
 TOLERANCE = 1e-5  # duality gap per round that is asked for
@@ -39,6 +39,8 @@ FEW_ROWS = 20  # per parameter, below which a window's fit can be extreme: its o
 BLOCK = 32  # windows that share a pass over their rows
 CHUNK = 2048  # rows of a pass that are in the processor's cache together
 MEMORY = 4_000_000  # numbers in the constraint terms of windows solved together
+
+Bools = NDArray[np.bool_]
 
 
 class Comparators(NamedTuple):
@@ -81,11 +83,9 @@ def best_models(
     """
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    every = np.arange(rounds.number - length + 1)
-    starts = every if starts is None else starts
+    starts = np.arange(rounds.number - length + 1) if starts is None else starts
     if not fair:
-        shape = (rounds.number, 0, rounds.x.shape[1])
-        rounds = rounds._replace(terms=np.zeros(shape), allowed=np.zeros(shape[:2]))
+        rounds = rounds._replace(terms=rounds.terms[:, :0], allowed=rounds.allowed[:, :0])
     windows = _Windows(rounds, starts, length)
     guess = windows.guess(near, radius)
     numbers = length * rounds.terms.shape[1] * rounds.x.shape[1]
@@ -93,11 +93,11 @@ def best_models(
     size = max(1, min(MEMORY // max(numbers, 1), -(-len(starts) // threads)))
     # Thousands of small products: threads inside each would only get in each other's way.
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        reference = _reference(windows, guess)
+        windows = _with_curvature(windows, guess)
 
         def part(at: int) -> tuple[Floats, ...]:
             some = slice(at, at + size)
-            return _solved(windows.some(some), guess[some], radius, reference, tolerance)
+            return _solved(windows.some(some), guess[some], radius, tolerance)
 
         parts = list(pool.map(part, range(0, len(starts), size)))
     joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
@@ -110,6 +110,9 @@ class _Windows(NamedTuple):
     rounds: Rounds
     start: Ints  # (window,): first round
     length: int
+    # A curvature for every row, and its sums, from which any window's Hessian is a difference.
+    curvature: Floats = np.empty(0)  # (row,)
+    sums: Floats = np.empty(0)  # (round + 1, parameter, parameter)
 
     def some(self, which: Any) -> "_Windows":
         """Return some of the windows."""
@@ -180,15 +183,8 @@ class _Windows(NamedTuple):
         return points
 
 
-class _Reference(NamedTuple):
-    """A curvature for every row, and its sums, from which any window's Hessian is a difference."""
-
-    curvature: Floats  # (row,)
-    sums: Floats  # (round + 1, parameter, parameter)
-
-
-def _reference(windows: _Windows, points: Floats) -> _Reference:
-    """Each round's Hessian at the mean of the points of the windows that hold it."""
+def _with_curvature(windows: _Windows, points: Floats) -> _Windows:
+    """Take each round's Hessian at the mean of the points of the windows that hold it."""
     rounds, size = windows.rounds, windows.rounds.x.shape[1]
     total, held = np.zeros((rounds.number + 1, size)), np.zeros(rounds.number + 1)
     for edge, sign in ((windows.start, 1.0), (windows.start + windows.length, -1.0)):
@@ -202,14 +198,14 @@ def _reference(windows: _Windows, points: Floats) -> _Reference:
         score = rounds.x[rows] @ mean[t] + rounds.offset[rows]
         curvature[rows] = rounds.weight[rows] * _steady_curvature(score)
         sums[t + 1] = sums[t] + rounds.x[rows].T @ (curvature[rows, None] * rounds.x[rows])
-    return _Reference(curvature, sums)
+    return windows._replace(curvature=curvature, sums=sums)
 
 
 def _solved(
-    windows: _Windows, points: Floats, radius: float | None, reference: _Reference, tolerance: float
+    windows: _Windows, points: Floats, radius: float | None, tolerance: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Point, loss, bound and violation of some windows of one length."""
-    rounds, starts, length = windows
+    rounds, starts, length, *_ = windows
     limits = windows.limits(radius)
     rows = rounds.first[starts + length] - rounds.first[starts]
     own = rows < FEW_ROWS * rounds.x.shape[1]
@@ -219,8 +215,8 @@ def _solved(
     todo = np.arange(len(starts))
     for _ in range(MOST_ATTEMPTS):
         some, few = windows.some(todo), limits.some(todo)
-        points[todo], model, exact = _descend(some, points[todo], few, reference, own[todo], goal)
-        loss[todo], proof = _certify(some, points[todo], model, few, reference, exact)
+        points[todo], model, exact = _descend(some, points[todo], few, own[todo], goal)
+        loss[todo], proof = _certify(some, points[todo], model, few, exact)
         bound[todo] = np.maximum(bound[todo], proof)
         todo = todo[loss[todo] - bound[todo] > tolerance * length]
         if not len(todo):
@@ -231,13 +227,8 @@ def _solved(
 
 
 def _descend(
-    windows: _Windows,
-    points: Floats,
-    limits: Limits,
-    reference: _Reference,
-    own: NDArray[np.bool_],
-    goal: float,
-) -> tuple[Floats, Solution, NDArray[np.bool_]]:
+    windows: _Windows, points: Floats, limits: Limits, own: Bools, goal: float
+) -> tuple[Floats, Solution, Bools]:
     """Proximal Newton steps until the next promises much less than `goal`: that step, too.
 
     Also returned: which windows came to need a Hessian of their own.
@@ -245,26 +236,19 @@ def _descend(
     own = own.copy()
     points, gradient = points.copy(), windows.gradients(points)
     starts = windows.start
-    hessian = reference.sums[starts + windows.length] - reference.sums[starts]
-    count, _, constraints, _ = limits.terms.shape
-    model = Solution(
-        point=points.copy(),
-        signed=np.zeros(limits.terms.shape[:3]),
-        price=np.zeros((count, constraints)),
-        ball=np.zeros(count),
-    )
-    active = np.arange(count)
+    hessian = windows.sums[starts + windows.length] - windows.sums[starts]
+    model = Solution.unbound(points, limits)
+    active = np.arange(len(points))
     for step in range(MOST_STEPS):
         own[active] |= step >= PATIENCE
         for w in active[own[active]]:
             hessian[w] = windows.hessian(w, points[w])
         here, slope, curve = points[active], gradient[active], hessian[active]
-        best = minimise(curve, slope - _times(curve, here), limits.some(active), goal / 20)
-        for all_of, new in zip(model, best, strict=True):
-            all_of[active] = new
+        best = minimise(curve, slope - times(curve, here), limits.some(active), goal / 20)
+        model.put(active, best)
         move = best.point - here
         descent = (slope * move).sum(axis=1)
-        promise = -descent - 0.5 * (move * _times(curve, move)).sum(axis=1)
+        promise = -descent - 0.5 * (move * times(curve, move)).sum(axis=1)
         going = promise > goal / PROMISE
         active, here, move, descent = active[going], here[going], move[going], descent[going]
         if not len(active):
@@ -286,12 +270,7 @@ def _descend(
 
 
 def _certify(
-    windows: _Windows,
-    points: Floats,
-    model: Solution,
-    limits: Limits,
-    reference: _Reference,
-    own: NDArray[np.bool_],
+    windows: _Windows, points: Floats, model: Solution, limits: Limits, own: Bools
 ) -> tuple[Floats, Floats]:
     """Loss of each window's point, and a lower bound on the loss of any model within the limits.
 
@@ -315,7 +294,7 @@ def _certify(
         curvature = np.where(
             own[some],
             chance * (1 - chance),
-            (reference.curvature[rows] / rounds.weight[rows])[:, None],
+            (windows.curvature[rows] / rounds.weight[rows])[:, None],
         )
         chance = np.clip(chance + curvature * (x @ (model.point[some] - points[some]).T), 0.0, 1.0)
         bound[some] += (weight * ((chance - y) * offset + entr(chance) + entr(1 - chance))).sum(
@@ -336,7 +315,3 @@ def _steady_curvature(score: Floats) -> Floats:
     size = np.maximum(np.abs(score), 1e-6)
     chance = expit(score)
     return np.maximum(chance * (1 - chance), np.tanh(size / 2) / (4 * size))
-
-
-def _times(matrices: Floats, vectors: Floats) -> Floats:
-    return (matrices @ vectors[:, :, None])[:, :, 0]

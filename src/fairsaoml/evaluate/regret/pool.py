@@ -10,21 +10,25 @@ a lower bound of the regret. Models that adapt in each round before they are mea
 drawn towards zero instead; where none is fair, the least unfair is taken.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from fairsaoml.core.errors import ConfigError
+from fairsaoml.core.keys import init_key, round_keys, run_keys
 from fairsaoml.core.primal_dual import project
-from fairsaoml.core.types import Batch, Params, Problem, Task
-from fairsaoml.evaluate.measures import loss_and_violation
+from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
+from fairsaoml.evaluate.measures import after_adapting, loss_and_violation
 from fairsaoml.evaluate.regret.comparator import Comparators
-from fairsaoml.evaluate.regret.rounds import window_sums
-from fairsaoml.evaluate.seeds import bucket, stacked
+from fairsaoml.evaluate.regret.rounds import Floats, deployment, priors, window_sums
+from fairsaoml.evaluate.seeds import bucket, part_of, stacked
 
 PRICES = (0.0, 0.3, 1.0, 4.0)  # of a gap, in units of loss; one start each
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)  # of a model's scores that are kept
@@ -34,7 +38,7 @@ DECAYS = (0.9, 0.99)  # of its two running means
 ROWS = 128  # of a round that a fit's step looks at
 MOST_WINDOWS = 160  # windows that models are fitted on
 
-Floats = NDArray[np.float64]
+Adapting = Callable[[Params, Array, Batch], tuple[Array, Array]]
 
 
 class Pool(NamedTuple):
@@ -47,15 +51,13 @@ class Pool(NamedTuple):
 def fit_pool(
     tasks: Sequence[Task],
     problem: Problem,
-    shift: Floats,
-    threshold: Floats,
+    config: Mapping[str, Any],
     windows: Sequence[int],
     *,
-    radius: float | None,
     scored: Sequence[NDArray[np.bool_]] | None = None,
-    adapted: Callable[[Params, Array, Batch], tuple[Array, Array]] | None = None,
+    adapted: Adapting | None = None,
 ) -> Pool:
-    """Fit and measure a pool; `shift` and `threshold` are the rounds' deployment (D25).
+    """Fit and measure a pool; models are charged for the rows that are `scored`, all by default.
 
     `adapted` says, of parameters and a round, the loss and the violations after adapting to it.
     """
@@ -64,26 +66,29 @@ def fit_pool(
         batches = whole._replace(weight=whole.weight.copy())
         for weight, rows in zip(batches.weight, scored, strict=True):
             weight[: len(rows)] *= rows
-    places = _places(len(tasks), windows)
-    deployed = (jnp.asarray(shift, jnp.float32), jnp.asarray(threshold, jnp.float32))
-    key = jax.random.key(0)
-    models = jax.jit(lambda *of: _fit(problem, radius, key, *of))(batches, deployed, places)
+    deployed = deployment(tasks, config)
+    shift, threshold = (jnp.asarray(by_round, jnp.float32) for by_round in deployed)
+    fit = jax.jit(partial(_fit, problem, config["radius"]))
+    models = fit(batches, shift, threshold, _places(len(tasks), windows))
+    shares = jnp.asarray(SHARES, jnp.float32)
 
     def measured(model: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
-        if adapted is None:
-            return _measure(problem, model, rows, (deployed[0][t], deployed[1][t]))
-        shrunk = jax.tree.map(lambda leaf: jnp.multiply.outer(jnp.asarray(SHARES), leaf), model)
-        return jax.vmap(lambda theta: adapted(theta, t, rows))(shrunk)
+        """Loss and violations of a model in a round, for every share of its scores."""
+        if adapted is not None:
+            shrunk = jax.tree.map(lambda leaf: jnp.multiply.outer(shares, leaf), model)
+            return jax.vmap(lambda theta: adapted(theta, t, rows))(shrunk)
+        scores, bias = problem.model.scores(model, rows.x), _bias(problem, model)
+
+        def with_share(share: Array) -> tuple[Array, Array]:
+            scaled = bias + share * (scores - bias) + shift[t]
+            return loss_and_violation(problem, scaled, scaled - threshold[t], rows)
+
+        return jax.vmap(with_share)(shares)
 
     measure = jax.jit(jax.vmap(measured, in_axes=(0, None, None)))
     played = batches if adapted is None else whole
-    by_round = [
-        measure(models, np.int32(t), jax.tree.map(lambda leaf: leaf[t], played))  # noqa: B023
-        for t in range(len(tasks))
-    ]
-    loss, violation = (
-        np.stack(figures).astype(np.float64) for figures in zip(*by_round, strict=True)
-    )
+    by_round = [measure(models, np.int32(t), part_of(played, t)) for t in range(len(tasks))]
+    loss, violation = (np.stack(of).astype(np.float64) for of in zip(*by_round, strict=True))
     loss = loss.reshape(len(tasks), -1)
     return Pool(loss=loss, violation=violation.reshape(*loss.shape, len(problem.constraints)))
 
@@ -126,70 +131,48 @@ def _places(rounds: int, windows: Sequence[int]) -> Any:
 def _fit(
     problem: Problem,
     radius: float | None,
-    key: Any,
     batches: Batch,
-    deployed: tuple[Array, Array],
+    shift: Array,
+    threshold: Array,
     places: Array,
 ) -> Params:
     """One model for every window and price, by Adam on rows of rounds drawn from the window."""
 
     def one(key: Any, place: Array, price: Array) -> Params:
         start_key, run_key = jax.random.split(key)
+        start, as_tree = ravel_pytree(project(problem.model.init(start_key), radius))
 
-        def objective(params: Params, draw: Any) -> Float[Array, ""]:
+        def objective(flat: Array, draw: Any) -> Float[Array, ""]:
             round_key, row_key = jax.random.split(draw)
             t = place[0] + jax.random.randint(round_key, (), 0, place[1])
-            batch = jax.tree.map(lambda leaf: leaf[t], batches)
+            batch = part_of(batches, t)
             size = min(ROWS, batch.y.shape[0])
             # Rows with weight come first: a draw without replacement among them.
             order = jax.random.uniform(row_key, batch.y.shape) - batch.weight
-            some = jax.tree.map(lambda leaf: leaf[jnp.argsort(order)[:size]], batch)
-            scores = problem.model.scores(params, some.x) + deployed[0][t]
-            loss, violation = loss_and_violation(problem, scores, scores - deployed[1][t], some)
+            some = part_of(batch, jnp.argsort(order)[:size])
+            scores = problem.model.scores(as_tree(flat), some.x) + shift[t]
+            loss, violation = loss_and_violation(problem, scores, scores - threshold[t], some)
             return loss + price * violation.sum()
 
         def step(carry: tuple, turn: tuple) -> tuple[tuple, None]:
-            params, first, second = carry
+            flat, mean, square = carry
             number, draw = turn
-            slope = jax.grad(objective)(params, draw)
-            a, b = DECAYS
-            first = jax.tree.map(lambda m, g: a * m + (1 - a) * g, first, slope)
-            second = jax.tree.map(lambda m, g: b * m + (1 - b) * g**2, second, slope)
+            slope, (a, b) = jax.grad(objective)(flat, draw), DECAYS
+            mean, square = a * mean + (1 - a) * slope, b * square + (1 - b) * slope**2
+            unbiased = mean / (1 - a ** (number + 1)), square / (1 - b ** (number + 1))
             size = STEP * (1 - number / STEPS)
+            flat = flat - size * unbiased[0] / (jnp.sqrt(unbiased[1]) + 1e-8)
+            return (ravel_pytree(project(as_tree(flat), radius))[0], mean, square), None
 
-            def moved(param: Array, mean: Array, square: Array) -> Array:
-                mean, square = mean / (1 - a ** (number + 1)), square / (1 - b ** (number + 1))
-                return param - size * mean / (jnp.sqrt(square) + 1e-8)
-
-            params = jax.tree.map(moved, params, first, second)
-            return (project(params, radius), first, second), None
-
-        params = problem.model.init(start_key)
-        nothing = jax.tree.map(jnp.zeros_like, params)
+        nothing = jnp.zeros_like(start)
         turns = (jnp.arange(STEPS, dtype=jnp.float32), jax.random.split(run_key, STEPS))
-        return jax.lax.scan(step, (project(params, radius), nothing, nothing), turns)[0][0]
+        return as_tree(jax.lax.scan(step, (start, nothing, nothing), turns)[0][0])
 
     prices = jnp.asarray(PRICES if problem.constraints else PRICES[:1], jnp.float32)
-    count = places.shape[0]
-    keys = jax.random.split(key, (count, prices.shape[0]))
-    fitted = jax.vmap(jax.vmap(one, in_axes=(0, None, 0)), in_axes=(0, 0, None))(
-        keys, places, prices
-    )
+    keys = jax.random.split(jax.random.key(0), (len(places), len(prices)))
+    at_prices = jax.vmap(one, in_axes=(0, None, 0))
+    fitted = jax.vmap(at_prices, in_axes=(0, 0, None))(keys, places, prices)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), fitted)
-
-
-def _measure(
-    problem: Problem, params: Params, batch: Batch, deployed: tuple[Array, Array]
-) -> tuple[Float[Array, "share"], Float[Array, "share constraint"]]:
-    """Loss and violations of a model in a round, for every share of its scores."""
-    scores = problem.model.scores(params, batch.x)
-    bias = _bias(problem, params)
-
-    def with_share(share: Array) -> tuple[Array, Array]:
-        scaled = bias + share * (scores - bias) + deployed[0]
-        return loss_and_violation(problem, scaled, scaled - deployed[1], batch)
-
-    return jax.vmap(with_share)(jnp.asarray(SHARES, jnp.float32))
 
 
 def _bias(problem: Problem, params: Params) -> Float[Array, ""]:
@@ -199,3 +182,32 @@ def _bias(problem: Problem, params: Params) -> Float[Array, ""]:
     if biases:
         return jnp.sum(biases[-1])
     return problem.model.scores(params, jnp.zeros((1, len(problem.schema.features))))[0]
+
+
+def adapting_models(
+    learner: Learner, problem: Problem, config: Mapping[str, Any], tasks: Sequence[Task], seed: int
+) -> Adapting:
+    """What a learner would be charged that begins round t at theta, free of prices (Eq. 4).
+
+    Departs from Eq. 4, which is silent about the comparator's lambda: it is 0.
+    """
+    (run_key,) = run_keys([seed])
+    blank = learner.init(init_key(run_key))
+    if not hasattr(blank.learned, "meta"):
+        raise ConfigError(
+            "expected a learner with a base learner to adapt by, got one without; "
+            "leave out --adapting, or choose --learner fairsaoml for the run"
+        )
+    before, nothing = priors(tasks, config), jnp.zeros(len(problem.constraints))
+
+    def adapted(theta: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
+        state = blank._replace(
+            learned=blank.learned._replace(meta=PrimalDual(primal=theta, dual=nothing)),
+            prior=part_of(before, t),
+            round=t,
+        )
+        split = round_keys(run_key, t + 1).split
+        figures = after_adapting(learner, problem, split, state, rows)
+        return figures.loss, figures.violation
+
+    return adapted

@@ -26,6 +26,7 @@ SMALLEST_LIMIT = 1e-9  # c = 0 has no interior; so much per term is let through
 RIDGE = 1e-10
 
 Floats = NDArray[np.float64]
+SIDES = np.array([1.0, -1.0])[:, None, None]  # a term is below its upper limit, and above minus it
 
 
 class Limits(NamedTuple):
@@ -48,6 +49,18 @@ class Solution(NamedTuple):
     price: Floats  # (window, constraint): lambda
     ball: Floats  # (window,): kappa; the ball pulls by kappa theta
 
+    @classmethod
+    def unbound(cls, point: Floats, limits: Limits) -> "Solution":
+        """Points that no limit pulls at."""
+        shape = limits.terms.shape[:3]
+        prices = (np.zeros(shape), np.zeros(limits.most.shape), np.zeros(shape[0]))
+        return cls(point.copy(), *prices)
+
+    def put(self, which: NDArray[Any], solved: "Solution") -> None:
+        """Write down the solutions of some of the windows."""
+        for every, some in zip(self, solved, strict=True):
+            every[which] = some
+
 
 def minimise(hessian: Floats, linear: Floats, limits: Limits, tolerance: float) -> Solution:
     """Solve all programs until complementarity is below `tolerance` (in units of the objective).
@@ -61,36 +74,25 @@ def minimise(hessian: Floats, linear: Floats, limits: Limits, tolerance: float) 
     trace = np.trace(hessian, axis1=1, axis2=2) / size
     hessian = hessian + (RIDGE * (trace + RIDGE))[:, None, None] * np.eye(size)
     free: Floats = np.linalg.solve(hessian, -linear[:, :, None])[:, :, 0].astype(np.float64)
-    terms = limits.terms.reshape(count, rounds * constraints, size)
     most = np.maximum(limits.most, SMALLEST_LIMIT * rounds)
     radius = np.inf if limits.radius is None else limits.radius
-    signed, price = np.zeros((count, rounds, constraints)), np.zeros((count, constraints))
-    ball, point = np.zeros(count), free
-    reach = np.abs(_rows(terms, free)).reshape(count, rounds, constraints).sum(axis=1)
+    limits, best = Limits(limits.terms, most, radius), Solution.unbound(free, limits)
+    values = times(limits.terms.reshape(count, -1, size), free)
+    reach = np.abs(values).reshape(count, rounds, constraints).sum(axis=1)
     bound = (reach > most).any(axis=1) | ((free**2).sum(axis=1) > radius**2)
     if bound.any():
-        inner = _interior(
-            hessian[bound], linear[bound], terms[bound], most[bound], radius, free[bound], tolerance
-        )
-        point = free.copy()
-        point[bound], price[bound], ball[bound] = inner.point, inner.price, inner.ball
-        signed[bound] = inner.signed.reshape(len(inner.point), rounds, constraints)
-    return Solution(point=point, signed=signed, price=price, ball=ball)
+        some = limits.some(bound)
+        best.put(bound, _interior(hessian[bound], linear[bound], some, free[bound], tolerance))
+    return best
 
 
 def _interior(
-    hessian: Floats,
-    linear: Floats,
-    terms: Floats,
-    most: Floats,
-    radius: float,
-    guess: Floats,
-    tolerance: float,
+    hessian: Floats, linear: Floats, limits: Limits, guess: Floats, tolerance: float
 ) -> Solution:
     """The interior-point iterations, for programs whose limits bind."""
-    count, size = guess.shape
-    constraints = most.shape[1]
-    rounds = terms.shape[1] // constraints if constraints else 0
+    count, rounds, constraints, size = limits.terms.shape
+    terms, most, radius = limits.terms.reshape(count, -1, size), limits.most, limits.radius
+    assert radius is not None  # infinite, where there is no ball
 
     def by_constraint(values: Floats) -> Floats:  # (window, term) -> (window, constraint)
         return values.reshape(count, rounds, constraints).sum(axis=1)
@@ -99,96 +101,83 @@ def _interior(
         return np.repeat(values[:, None], rounds, axis=1).reshape(count, -1)
 
     ball = np.isfinite(radius)
-    theta = guess * _room(by_constraint(np.abs(_rows(terms, guess))), most, guess, radius)[:, None]
-    value = _rows(terms, theta)
+    theta = guess * _room(by_constraint(np.abs(times(terms, guess))), most, guess, radius)[:, None]
+    reach = np.abs(times(terms, theta))
     # Every upper limit takes an equal share of half the room that is left.
-    upper = np.abs(value) + to_terms((most - by_constraint(np.abs(value))) / (2 * max(rounds, 1)))
+    upper = reach + to_terms((most - by_constraint(reach)) / (2 * max(rounds, 1)))
     pairs = 2 * terms.shape[1] + constraints + ball
     slope = np.einsum("wij,wj->wi", hessian, theta) + linear
-    mu = np.maximum(np.abs(np.einsum("wi,wi->w", slope, theta)), tolerance) / pairs
-    over, under = mu[:, None] / (upper - value), mu[:, None] / (upper + value)
-    room = most - by_constraint(upper)
-    price = mu[:, None] / room
-    inside = radius**2 - (theta**2).sum(axis=1) if ball else np.ones(count)
-    kappa = mu / inside if ball else np.zeros(count)
+    mu = (np.maximum(np.abs(np.einsum("wi,wi->w", slope, theta)), tolerance) / pairs)[:, None]
+    push = mu / (upper - SIDES * times(terms, theta))  # (side, window, term)
+    price = mu / (most - by_constraint(upper))
+    inside = radius**2 - _norm_2(theta) if ball else np.ones((count, 1))
+    kappa = mu / inside if ball else np.zeros((count, 1))
     diagonal = np.arange(size)
-    centring = np.full(count, FIRST_CENTRING)
+    centring = np.full((count, 1), FIRST_CENTRING)
     for _ in range(MOST_ITERATIONS):
-        value = _rows(terms, theta)
-        gap_over, gap_under = upper - value, upper + value
-        room = most - by_constraint(upper)
-        mu = (over * gap_over + under * gap_under).sum(axis=1) + (price * room).sum(axis=1)
+        gap, room = upper - SIDES * times(terms, theta), most - by_constraint(upper)
+        mu = ((push * gap).sum(axis=0).sum(axis=1) + (price * room).sum(axis=1))[:, None]
         if ball:  # its slack is a variable: theta may leave the ball on its way along the edge
-            outside = radius**2 - (theta**2).sum(axis=1) - inside
+            outside = radius**2 - _norm_2(theta) - inside
             mu = mu + kappa * inside
         residual = np.einsum("wij,wj->wi", hessian, theta) + linear
-        residual += _columns(terms, over - under) + 2 * kappa[:, None] * theta
+        residual += _columns(terms, push[0] - push[1]) + 2 * kappa * theta
         if (mu <= tolerance).all() and (np.abs(residual).max(axis=1) <= tolerance).all():
             break
         # Not below what was asked for: windows that are done wait for the others, well inside.
-        aim = np.maximum(centring * mu, tolerance / 2)[:, None] / pairs
+        aim = np.maximum(centring * mu, tolerance / 2) / pairs
         # Newton on the perturbed KKT system; u and lambda are eliminated by hand.
-        stiff_over, stiff_under = over / gap_over, under / gap_under
-        stiff, lean = stiff_over + stiff_under, stiff_over - stiff_under
-        pull = aim / gap_over + aim / gap_under - to_terms(price)
+        stiffs = push / gap
+        stiff, lean = stiffs[0] + stiffs[1], stiffs[0] - stiffs[1]
+        pull = aim / gap[0] + aim / gap[1] - to_terms(price)
         hardness = price / room
-        softness = by_constraint(1 / stiff)
+        softness = 1 + hardness * by_constraint(1 / stiff)
         across = _columns_by(terms, lean / stiff, constraints)  # (window, constraint, parameter)
-        gain = hardness / (1 + hardness * softness)
-        start = (aim / room - price + hardness * by_constraint(pull / stiff)) / (
-            1 + hardness * softness
-        )
-        weight = 4 * stiff_over * stiff_under / stiff
+        gain = hardness / softness
+        start = (aim / room - price + hardness * by_constraint(pull / stiff)) / softness
+        weight = 4 * stiffs[0] * stiffs[1] / stiff
         matrix = hessian + np.swapaxes(terms, 1, 2) @ (weight[:, :, None] * terms)
         matrix += np.swapaxes(across, 1, 2) @ (gain[:, :, None] * across)
-        right = residual + _columns(
-            terms, aim / gap_over - over - aim / gap_under + under - lean * pull / stiff
-        )
-        right += np.einsum("wcp,wc->wp", across, start)
+        pressure = aim / gap[0] - push[0] - aim / gap[1] + push[1] - lean * pull / stiff
+        right = residual + _columns(terms, pressure) + np.einsum("wcp,wc->wp", across, start)
         if ball:
-            matrix[:, diagonal, diagonal] += 2 * kappa[:, None]
+            matrix[:, diagonal, diagonal] += 2 * kappa
             outer = theta[:, :, None] * theta[:, None, :]
-            matrix += (4 * kappa / inside)[:, None, None] * outer
-            right += 2 * (aim[:, 0] / inside - kappa - kappa / inside * outside)[:, None] * theta
+            matrix += (4 * kappa / inside)[:, :, None] * outer
+            right += 2 * (aim / inside - kappa - kappa / inside * outside) * theta
         move = np.linalg.solve(matrix, -right[:, :, None])[:, :, 0]
-        moved = _rows(terms, move)
+        moved = times(terms, move)
         price_move = start + gain * np.einsum("wcp,wp->wc", across, move)
         upper_move = (pull - to_terms(price_move) + lean * moved) / stiff
-        over_move = aim / gap_over - over - stiff_over * (upper_move - moved)
-        under_move = aim / gap_under - under - stiff_under * (upper_move + moved)
-        inside_move = kappa_move = np.zeros(count)
+        gap_move = upper_move - SIDES * moved
+        push_move = aim / gap - push - stiffs * gap_move
+        inside_move = kappa_move = np.zeros((count, 1))
         if ball:
-            inside_move = outside - 2 * (theta * move).sum(axis=1)
-            kappa_move = aim[:, 0] / inside - kappa - kappa / inside * inside_move
-        step = np.minimum.reduce(
-            [
-                _longest(gap_over, upper_move - moved),
-                _longest(gap_under, upper_move + moved),
-                _longest(room, -by_constraint(upper_move)),
-                _longest(over, over_move),
-                _longest(under, under_move),
-                _longest(price, price_move),
-                _longest(inside[:, None], inside_move[:, None]),
-                _longest(kappa[:, None], kappa_move[:, None]),
-            ]
+            inside_move = outside - 2 * (theta * move).sum(axis=1)[:, None]
+            kappa_move = aim / inside - kappa - kappa / inside * inside_move
+        room_move = -by_constraint(upper_move)
+        step = _longest(
+            np.hstack([*gap, room, *push, price, inside, kappa]),
+            np.hstack([*gap_move, room_move, *push_move, price_move, inside_move, kappa_move]),
         )
-        theta = theta + step[:, None] * move
-        upper = upper + step[:, None] * upper_move
-        over = over + step[:, None] * over_move
-        under = under + step[:, None] * under_move
-        price = price + step[:, None] * price_move
-        inside = inside + step * inside_move
-        kappa = kappa + step * kappa_move
+        theta, upper = theta + step * move, upper + step * upper_move
+        push, price = push + step * push_move, price + step * price_move
+        inside, kappa = inside + step * inside_move, kappa + step * kappa_move
         centring = np.clip((1 - step) ** 2, LEAST_CENTRING, 1.0)  # a short step: to the middle
     if ball:
-        theta = theta * np.minimum(1.0, radius / np.sqrt((theta**2).sum(axis=1)))[:, None]
-    signed = (over - under).reshape(count, -1)
-    return Solution(point=theta, signed=signed, price=price, ball=2 * kappa)
+        theta = theta * np.minimum(1.0, radius / np.sqrt(_norm_2(theta)))
+    signed = (push[0] - push[1]).reshape(count, rounds, constraints)
+    return Solution(point=theta, signed=signed, price=price, ball=2 * kappa[:, 0])
 
 
-def _rows(terms: Floats, theta: Floats) -> Floats:
-    """a' theta of every term: (window, term)."""
-    return (terms @ theta[:, :, None])[:, :, 0]
+def _norm_2(theta: Floats) -> Floats:
+    """The square of every point's norm: (window, 1)."""
+    return (theta**2).sum(axis=1)[:, None]
+
+
+def times(matrices: Floats, vectors: Floats) -> Floats:
+    """Every window's matrix times its vector, such as a' theta of every term: (window, row)."""
+    return (matrices @ vectors[:, :, None])[:, :, 0]
 
 
 def _columns(terms: Floats, weight: Floats) -> Floats:
@@ -214,7 +203,7 @@ def _room(reach: Floats, most: Floats, theta: Floats, radius: float) -> Floats:
 
 
 def _longest(values: Floats, moves: Floats) -> Floats:
-    """The largest step, at most 1, that keeps positive values positive: (window,)."""
+    """The largest step, at most 1, that keeps positive values positive: (window, 1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(moves < 0, -values / moves, np.inf)
-    return np.minimum(1.0, TO_THE_EDGE * ratio.min(axis=1, initial=np.inf))
+    return np.minimum(1.0, TO_THE_EDGE * ratio.min(axis=1))[:, None]

@@ -13,31 +13,17 @@ learned. Positive means that the comparator won.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.core.keys import init_key, round_keys, run_keys
-from fairsaoml.core.types import Batch, Learner, Params, PrimalDual, Problem, Task
-from fairsaoml.evaluate.measures import after_adapting, labelled_share
+from fairsaoml.core.types import Learner, Problem, Task
 from fairsaoml.evaluate.regret.comparator import Comparators, best_models
-from fairsaoml.evaluate.regret.pool import best_of_pool, fit_pool
-from fairsaoml.evaluate.regret.rounds import (
-    Worst,
-    base_rates,
-    deployment,
-    doubling,
-    linear_rounds,
-    priors,
-    window_sums,
-    worst,
-)
-from fairsaoml.evaluate.seeds import bucket, stacked
+from fairsaoml.evaluate.regret.pool import Adapting, adapting_models, best_of_pool, fit_pool
+from fairsaoml.evaluate.regret.rounds import Floats, Ints, held_out, linear_rounds, window_sums
 
 EXACT = (
     "linear model, gaps of logits: a convex program, solved to a duality gap of at most "
@@ -58,8 +44,13 @@ ADAPTING = (
     "of a pool of {models} stands in for the best of each window; both regrets are lower bounds"
 )
 
-Floats = NDArray[np.float64]
-Adapting = Callable[[Params, Array, Batch], tuple[Array, Array]]
+
+class Worst(NamedTuple):
+    """The window of a length with the largest value; rounds count from 1, both ends inside."""
+
+    value: float
+    first: int
+    last: int
 
 
 class LossSeries(NamedTuple):
@@ -70,27 +61,30 @@ class LossSeries(NamedTuple):
     first: int = 1  # a journal may begin later, where a model was trained elsewhere
 
 
-class Growth(NamedTuple):
-    """What is proven for FairSAOML, up to constant factors (Theorem 1)."""
+def proven_growth(rounds: int, window: int) -> dict[str, float]:
+    """What Theorem 1 proves for FairSAOML, up to constant factors; logarithms of at least 1.
 
-    loss: float  # (tau log T)^1/2
-    violation: float  # (tau T log T)^1/4, as printed
-    violation_of_proof: float  # T^1/4 tau^1/2: the printed proof drops a term F tau
+    `rounds` are its T, `window` its tau. The violation is as printed; the printed proof drops a
+    term F tau, and yields `violation_of_proof`.
 
-
-def proven_growth(rounds: int, window: int) -> Growth:
-    """Theorem 1 for T rounds and windows of tau; logarithms of at least 1.
-
-    >>> growth = proven_growth(rounds=16, window=16)
-    >>> round(growth.violation_of_proof, 3)  # 2 x 4
+    >>> round(proven_growth(rounds=16, window=16)["violation_of_proof"], 3)  # 2 x 4
     8.0
     """
     T, tau, log = rounds, window, max(math.log(rounds), 1.0)
-    return Growth(
-        loss=(tau * log) ** 0.5,
-        violation=(tau * T * log) ** 0.25,
-        violation_of_proof=T**0.25 * tau**0.5,
-    )
+    return {
+        "loss": (tau * log) ** 0.5,
+        "violation": (tau * T * log) ** 0.25,
+        "violation_of_proof": T**0.25 * tau**0.5,
+    }
+
+
+def doubling(most: int) -> list[int]:
+    """1, 2, 4, ... up to `most`.
+
+    >>> doubling(10)
+    [1, 2, 4, 8]
+    """
+    return [1 << power for power in range(most.bit_length())] if most > 0 else []
 
 
 def chosen_windows(asked: str | None, rounds: int) -> list[int]:
@@ -129,6 +123,17 @@ def journal_series(
     )
 
 
+def worst(values: Floats, length: int, start: Ints | None = None) -> Worst:
+    """The largest of the values of windows of a length, which begin at `start`, or at every round.
+
+    >>> print(worst(window_sums(np.array([0.1, -0.3, 0.2, 0.4]), 2).round(9), 2))
+    Worst(value=0.6, first=3, last=4)
+    """
+    at = int(values.argmax())
+    first = (at if start is None else int(start[at])) + 1
+    return Worst(value=float(values[at]), first=first, last=first + length - 1)
+
+
 def largest_regret(loss: Floats, best: Comparators) -> Worst:
     """The largest of sum f_t(theta_t) - comparator's loss, over the comparator's windows."""
     regrets = window_sums(loss, best.length)[best.start] - best.loss
@@ -144,27 +149,21 @@ def violations(
     adapted: bool,
 ) -> dict[str, Any]:
     """The largest sum of each violation over windows, as figures over seeds; no comparator."""
-    rounds = len(series[0].loss)
+    rounds, entries = len(series[0].loss), []
+    for window in windows:
+        violation = {}
+        for i, name in enumerate(constraints):
+            of_seeds = [worst(window_sums(one.violation[:, i], window), window) for one in series]
+            violation[name] = _figure(of_seeds, series[0].first)
+        proven = proven_growth(rounds, window)
+        entries.append({"window": window, "violation": violation, "proven": proven})
     return {
         "form": "adapted" if adapted else "zero-shot",
         "rounds": rounds,
         "seeds": list(seeds),
         "constraints": list(constraints),
         "comparator": None,
-        "windows": [
-            {
-                "window": window,
-                "violation": {
-                    name: _figure(
-                        [worst(window_sums(one.violation[:, i], window), window) for one in series],
-                        series[0].first,
-                    )
-                    for i, name in enumerate(constraints)
-                },
-                "proven": proven_growth(rounds, window)._asdict(),
-            }
-            for window in windows
-        ],
+        "windows": entries,
     }
 
 
@@ -206,33 +205,24 @@ def regret(
     """
     rounds = len(series[0].loss)
     lengths = sorted({*windows, rounds})
-    solvers: list[_Solver] = []
-    for i, seed in enumerate(seeds):
-        if i > 0 and shared and not adapted:
-            solvers.append(solvers[0])
-            continue
+    solvers = []  # one for all seeds where their rows are the same
+    for seed in seeds[:1] if shared and not adapted else seeds:
         tasks = list(passes(seed))[:rounds]
-        scored = _held_out(tasks, seed) if adapted else None
-        adapt = adapting and _adapted(adapting, problem, config, tasks, seed)
+        scored = held_out(tasks, seed) if adapted else None
+        adapt = adapting and adapting_models(adapting, problem, config, tasks, seed)
         solvers.append(_Solver(tasks, problem, config, scored, lengths, every_round, adapt))
-    total = len({id(solver) for solver in solvers}) * sum(rounds - n + 1 for n in lengths)
     names = [constraint.name for constraint in problem.constraints]
     report = violations(series, names, seeds=seeds, windows=lengths, adapted=adapted)
-    done = 0
+    losses = [one.loss for one in series]
+    done, total = 0, len(solvers) * sum(rounds - n + 1 for n in lengths)
     for length, entry in zip(lengths, report["windows"], strict=True):
-        solved = []
         for solver in solvers:
-            if length not in solver.solved:
-                solver.solve(length)
-                done += rounds - length + 1
-                on_progress(done, total)
-            solved.append(solver.solved[length])
-        regrets = [
-            [largest_regret(played.loss, bests[fair]) for fair in (True, False)]
-            for played, bests in zip(series, solved, strict=True)
-        ]
-        fair, free = (_figure(of_seeds, series[0].first) for of_seeds in zip(*regrets, strict=True))
-        entry |= {"fair_regret": fair, "regret": free}
+            solver.solve(length)
+            done += rounds - length + 1
+            on_progress(done, total)
+        for key, fair in (("fair_regret", True), ("regret", False)):
+            best = cycle(solver.solved[length][fair] for solver in solvers)
+            entry[key] = _figure([*map(largest_regret, losses, best)], series[0].first)
     whole = report["windows"][-1]
     return report | {
         "comparator": _said(solvers, config, adapting is not None) | {"every_round": every_round},
@@ -254,19 +244,16 @@ class _Solver:
         every_round: bool,
         adapted: Adapting | None,
     ) -> None:
-        self._every_round = every_round
         self.linear = config["model"] == "logistic" and adapted is None
         self.convex = self.linear and (config["score"] == "logit" or not problem.constraints)
         self.solved: dict[int, dict[bool, Comparators]] = {}  # by length; fair, and free
-        self._radius = config["radius"]
+        self._every_round, self._radius = every_round, config["radius"]
         self._last: dict[bool, Comparators] = {}
         if self.linear:
-            linear = linear_rounds(tasks, problem, config, scored)
-            self._rounds = linear._replace(every_round=every_round)
+            rounds = linear_rounds(tasks, problem, config, scored)
+            self._rounds = rounds._replace(every_round=every_round)
         if not self.convex:
-            shift, threshold = deployment(base_rates(tasks), config)
-            how = {"radius": self._radius, "scored": scored, "adapted": adapted}
-            self.pool = fit_pool(tasks, problem, shift, threshold, lengths, **how)
+            self.pool = fit_pool(tasks, problem, config, lengths, scored=scored, adapted=adapted)
 
     def solve(self, length: int) -> None:
         self._last = {fair: self._best(length, fair=fair) for fair in (True, False)}
@@ -283,9 +270,8 @@ def _said(solvers: Sequence[_Solver], config: Mapping[str, Any], adapting: bool)
     """What is guaranteed of the comparators, in words and numbers."""
     first = solvers[0]
     solved = [one for solver in solvers for one in solver.solved.values()]
-    exact = [one[False] for one in solved if first.linear]
-    exact += [one[True] for one in solved if first.convex]
-    gap = max((float(best.gap.max()) for best in exact), default=None)
+    exact = [False] * first.linear + [True] * first.convex
+    gap = max((float(one[fair].gap.max()) for one in solved for fair in exact), default=None)
     excess = max(max(float(one[True].violation.max(initial=0.0)), 0.0) for one in solved)
     models = 0 if first.convex else first.pool.loss.shape[1]
     words = EXACT if first.convex else HALF_EXACT if first.linear else APPROXIMATE
@@ -298,48 +284,6 @@ def _said(solvers: Sequence[_Solver], config: Mapping[str, Any], adapting: bool)
         "largest_excess": excess,
         "adapts": adapting,
     }
-
-
-def _adapted(
-    learner: Learner, problem: Problem, config: Mapping[str, Any], tasks: Sequence[Task], seed: int
-) -> Adapting:
-    """What a learner would be charged that begins round t at theta, free of prices (Eq. 4).
-
-    Departs from Eq. 4, which is silent about the comparator's lambda: it is 0.
-    """
-    (run_key,) = run_keys([seed])
-    blank = learner.init(init_key(run_key))
-    if not hasattr(blank.learned, "meta"):
-        raise ConfigError(
-            "expected a learner with a base learner to adapt by, got one without; "
-            "leave out --adapting, or choose --learner fairsaoml for the run"
-        )
-    before, nothing = priors(base_rates(tasks), config), jnp.zeros(len(problem.constraints))
-
-    def adapted(theta: Params, t: Array, rows: Batch) -> tuple[Array, Array]:
-        state = blank._replace(
-            learned=blank.learned._replace(meta=PrimalDual(primal=theta, dual=nothing)),
-            prior=jax.tree.map(lambda leaf: leaf[t], before),
-            round=t,
-        )
-        split = round_keys(run_key, t + 1).split
-        figures = after_adapting(learner, problem, split, state, rows)
-        return figures.loss, figures.violation
-
-    return adapted
-
-
-def _held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
-    """The rows that a run's adapted scores were measured on."""
-    batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
-    (run_key,) = run_keys([seed])
-
-    def one(round: Any, batch: Any) -> Any:
-        return labelled_share(round_keys(run_key, round).split, batch)[1]
-
-    rounds = np.arange(1, len(tasks) + 1, dtype=np.int32)
-    held = np.asarray(jax.jit(jax.vmap(one))(rounds, batches))
-    return [rows[: len(task.y)] for rows, task in zip(held, tasks, strict=True)]
 
 
 def _figure(of_seeds: Sequence[Worst], first: int) -> dict[str, Any]:

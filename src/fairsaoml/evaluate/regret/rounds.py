@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairsaoml.core import prior
+from fairsaoml.core.keys import round_keys, run_keys
 from fairsaoml.core.types import Batch, Problem, Task
+from fairsaoml.evaluate.measures import labelled_share
 from fairsaoml.evaluate.seeds import bucket, stacked
 
 Floats = NDArray[np.float64]
@@ -47,15 +49,10 @@ class Rounds(NamedTuple):
         return terms, allowed.sum(axis=0)
 
 
-def base_rates(tasks: Sequence[Task]) -> list[float | None]:
-    """Each task's share of positives, None for an empty task."""
-    return [float(task.y.mean()) if len(task.y) else None for task in tasks]
-
-
-def priors(rates: Sequence[float | None], config: Mapping[str, Any]) -> prior.Prior:
-    """The class prior before each round, from the tasks' shares of positives (D25)."""
-    known = np.array([rate is not None for rate in rates], np.float32)
-    shares = np.array([rate or 0.0 for rate in rates], np.float32)
+def priors(tasks: Sequence[Task], config: Mapping[str, Any]) -> prior.Prior:
+    """The class prior before each round (D25)."""
+    known = np.array([len(task.y) > 0 for task in tasks], np.float32)
+    shares = np.array([task.y.mean() if len(task.y) else 0.0 for task in tasks], np.float32)
 
     def one(old: prior.Prior, turn: tuple) -> tuple[prior.Prior, prior.Prior]:
         rate, weight = turn
@@ -66,13 +63,13 @@ def priors(rates: Sequence[float | None], config: Mapping[str, Any]) -> prior.Pr
     return jax.lax.scan(one, prior.no_prior(), (shares, known))[1]
 
 
-def deployment(rates: Sequence[float | None], config: Mapping[str, Any]) -> tuple[Floats, Floats]:
+def deployment(tasks: Sequence[Task], config: Mapping[str, Any]) -> tuple[Floats, Floats]:
     """What deployment adds to a model's logit in each round, and the threshold there (D25).
 
-    `rates` are the tasks' shares of positives, None for an empty task. Both depend on earlier
-    rounds only, and on no learner.
+    Both depend on the labels of earlier rounds only, and on no learner.
 
-    >>> shift, threshold = deployment([0.75, 0.5], {"prior_discount": 0.7, "decision": "accuracy"})
+    >>> tasks = [Task(x=None, y=np.array([1, 1, 0, 1]), group=None)] * 2
+    >>> shift, threshold = deployment(tasks, {"prior_discount": 0.7, "decision": "accuracy"})
     >>> shift.round(3).tolist(), threshold.tolist()  # log 3 after the first round
     ([0.0, 1.099], [0.0, 0.0])
     """
@@ -81,7 +78,7 @@ def deployment(rates: Sequence[float | None], config: Mapping[str, Any]) -> tupl
     def deployed(old: prior.Prior) -> tuple[Any, Any]:
         return prior.log_odds(old), prior.threshold(old, config["decision"])
 
-    shift, threshold = deployed(priors(rates, config))
+    shift, threshold = deployed(priors(tasks, config))
     return np.asarray(shift, np.float64), np.asarray(threshold, np.float64)
 
 
@@ -96,7 +93,7 @@ def linear_rounds(
     The gap of logits is linear in theta: its coefficients are read off the constraint itself, as
     its gradient, so that there is one definition of it.
     """
-    shift, _ = deployment(base_rates(tasks), config)
+    shift, _ = deployment(tasks, config)
     if scored is not None:
         tasks = [
             task._replace(x=task.x[rows], y=task.y[rows], group=task.group[rows])
@@ -145,35 +142,20 @@ def _means(coefficients: Floats) -> Floats:
     return positive / np.where(one > 0, one, 1.0) - negative / np.where(other > 0, other, 1.0)
 
 
-class Worst(NamedTuple):
-    """The window of a length with the largest value; rounds count from 1, both ends inside."""
-
-    value: float
-    first: int
-    last: int
-
-
-def doubling(most: int) -> list[int]:
-    """1, 2, 4, ... up to `most`.
-
-    >>> doubling(10)
-    [1, 2, 4, 8]
-    """
-    return [1 << power for power in range(most.bit_length())] if most > 0 else []
-
-
 def window_sums(values: Floats, length: int) -> Floats:
     """Sums over all windows of a length, along the first axis."""
     sums = np.cumsum(np.insert(values, 0, 0.0, axis=0), axis=0)
     return sums[length:] - sums[:-length]
 
 
-def worst(values: Floats, length: int, start: Ints | None = None) -> Worst:
-    """The largest of the values of windows of a length, which begin at `start`, or at every round.
+def held_out(tasks: Sequence[Task], seed: int) -> list[NDArray[np.bool_]]:
+    """The rows that a run's adapted scores were measured on."""
+    batches = stacked(tasks, bucket(max(len(task.y) for task in tasks)))
+    (run_key,) = run_keys([seed])
 
-    >>> print(worst(window_sums(np.array([0.1, -0.3, 0.2, 0.4]), 2).round(9), 2))
-    Worst(value=0.6, first=3, last=4)
-    """
-    at = int(values.argmax())
-    first = (at if start is None else int(start[at])) + 1
-    return Worst(value=float(values[at]), first=first, last=first + length - 1)
+    def one(round: Any, batch: Any) -> Any:
+        return labelled_share(round_keys(run_key, round).split, batch)[1]
+
+    rounds = np.arange(1, len(tasks) + 1, dtype=np.int32)
+    held = np.asarray(jax.jit(jax.vmap(one))(rounds, batches))
+    return [rows[: len(task.y)] for rows, task in zip(held, tasks, strict=True)]

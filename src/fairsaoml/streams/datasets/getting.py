@@ -6,42 +6,35 @@ their publishers.
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
+from fairsaoml.streams.datasets import home as data
 from fairsaoml.streams.datasets import movielens
 from fairsaoml.streams.datasets import stop_and_frisk as stops
-from fairsaoml.streams.datasets.home import (
-    KeptFiles,
-    NotHere,
-    OutOfReach,
-    Progress,
-    data_home,
-    download,
-    keep_table,
-)
-from fairsaoml.streams.datasets.nypd import ROWS, YEARS, Stops, read_stops
+from fairsaoml.streams.datasets.home import KeptFiles
+from fairsaoml.streams.datasets.nypd import ROWS, YEARS, read_stops
 
 GROUPLENS_URL = "https://files.grouplens.org/datasets/movielens/ml-100k.zip"
 GROUPLENS_SHA256 = "50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
 NYPD_FILES = "https://www.nyc.gov/assets/nypd/downloads"
 NYPD_LAST_ZIP = 2014  # later years are published as CSV, unzipped
-FACTS = tomllib.loads(Path(__file__).with_name("data_sets.toml").read_text())
+DATASETS = tomllib.loads(Path(__file__).with_name("data_sets.toml").read_text())
 
 
 class Listener(NamedTuple):
-    """Callbacks for what happens; by default they do nothing."""
+    """Callbacks for what happens; by default they do nothing.
+
+    `progress` is given a title, and returns a context of a `Progress`.
+    """
 
     say: Callable[[str], None] = lambda words: None
-    progress: Callable[[str], AbstractContextManager[Progress]] = lambda title: nullcontext(
-        lambda done, total: None
-    )
+    progress: Callable[[str], Any] = lambda title: nullcontext(lambda done, total: None)
 
 
 def get_data(
@@ -61,48 +54,61 @@ def get_data(
         raise ConfigError(f"unknown data set {name!r}; {closest(name, DATASETS)}")
     if years is not None and name != "stop-and-frisk":
         raise ConfigError(f"only stop-and-frisk has years to choose from, {name} has none")
+    where, listener = data.data_home(home), listener or Listener()
     place = None if source is None else os.fspath(source)
-    return DATASETS[name](data_home(home), place, years, listener or Listener())
+    if name == "movielens":
+        return _get_movielens(where, place, listener)
+    arrests = name == "stop-and-frisk-arrests"
+    if place is not None:
+        chosen = None if years is None else stops.parse_years(years)
+        return _stops_from(where, place, chosen, listener, arrests=arrests)
+    if arrests:
+        return _get_arrests(where, listener)
+    wanted = stops.parse_years(stops.DEFAULT_YEARS if years is None else years)
+    return KeptFiles.joined([_published_year(where, year, listener) for year in wanted])
 
 
 def list_data(home: str | Path | None = None) -> list[dict[str, Any]]:
     """What can be got, and what of it is in the data home; plain JSON."""
-    where = data_home(home)
+    where = data.data_home(home)
+
+    def years_here(*names: object) -> list[str]:
+        kept = [str(name) for name in names if stops.kept_year(where, name).exists()]
+        return kept + [path.name for path in stops.published_files(where)]
+
     ratings = movielens.find_ratings(where)
     here = {
         "movielens": [] if ratings is None else [str(ratings)],
-        "stop-and-frisk": stops.years_here(where, YEARS),
-        "stop-and-frisk-arrests": stops.years_here(where, [stops.ARRESTS, stops.ARRESTS_YEAR]),
+        "stop-and-frisk": years_here(*YEARS),
+        "stop-and-frisk-arrests": years_here(stops.ARRESTS, stops.ARRESTS_YEAR),
     }
     return [
         {
             "name": name,
-            **FACTS[name],
-            "here": list(here[name]),
+            **facts,
+            "here": here[name],
             "home": str(where),
             "command": f"fairsaoml data get {name}",
         }
-        for name in DATASETS
+        for name, facts in DATASETS.items()
     ]
 
 
 # MovieLens ----------------------------------------------------------------------------------
 
 
-def _get_movielens(
-    home: Path, source: str | None, years: str | None, listener: Listener
-) -> KeptFiles:
+def _get_movielens(home: Path, source: str | None, listener: Listener) -> KeptFiles:
     kept = movielens.cached_ratings(home)
-    if source is None and _loads(lambda: movielens.load_ratings(home), listener):
+    if source is None and _loads(listener, movielens.load_ratings, home):
         return _already_here("already here", kept)
-    listener.say(FACTS["movielens"]["licence"])
-    page = FACTS["movielens"]["page"]
+    listener.say(DATASETS["movielens"]["licence"])
+    page = DATASETS["movielens"]["page"]
     by_hand = f"download ml-100k.zip from {page} and run: {movielens.GET} --from ml-100k.zip"
     sha256 = GROUPLENS_SHA256 if source is None else None
     with _local(home, source or GROUPLENS_URL, listener, by_hand, sha256=sha256) as path:
         ratings = movielens.read_ratings(path)
         movielens.require_published(ratings, str(path))
-    keep_table(ratings, kept)
+    data.keep_table(ratings, kept)
     return KeptFiles((kept,))
 
 
@@ -120,21 +126,9 @@ def nypd_url(year: int) -> str:
     return f"{NYPD_FILES}/{folder}/analysis_and_planning/stop-question-frisk/{name}"
 
 
-def _get_stops(home: Path, source: str | None, years: str | None, listener: Listener) -> KeptFiles:
-    chosen = None if years is None else stops.parse_years(years)
-    if source is not None:
-        return _stops_from(home, source, chosen, listener)
-    wanted = chosen or stops.parse_years(stops.DEFAULT_YEARS)
-    return KeptFiles.joined([_published_year(home, year, listener) for year in wanted])
-
-
-def _get_arrests(
-    home: Path, source: str | None, years: str | None, listener: Listener
-) -> KeptFiles:
-    if source is not None:
-        return _stops_from(home, source, (stops.ARRESTS_YEAR,), listener, few_columns=True)
+def _get_arrests(home: Path, listener: Listener) -> KeptFiles:
     copy = stops.kept_year(home, stops.ARRESTS)
-    if _loads(lambda: stops.load_arrests(home), listener):
+    if _loads(listener, stops.load_arrests, home):
         return _already_here("already here", copy, stops.kept_year(home, stops.ARRESTS_YEAR))
     got = _published_year(home, stops.ARRESTS_YEAR, listener)
     copy.unlink(missing_ok=True)  # it was damaged, and would be taken first
@@ -143,9 +137,9 @@ def _get_arrests(
 
 def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
     """One year from NYPD, unless it is here and sound."""
-    if _loads(lambda: stops.load_years([year], home), listener):
+    if _loads(listener, stops.load_years, [year], home):
         return _already_here(f"{year}: already here", stops.kept_year(home, year))
-    page = FACTS["stop-and-frisk"]["page"]
+    page = DATASETS["stop-and-frisk"]["page"]
     by_hand = f"look for the file at {page} and run: {stops.GET} --from FILE"
     with _local(home, nypd_url(year), listener, by_hand) as path:
         read = read_stops(path)
@@ -159,12 +153,7 @@ def _published_year(home: Path, year: int, listener: Listener) -> KeptFiles:
 
 
 def _stops_from(
-    home: Path,
-    source: str,
-    years: Sequence[int] | None,
-    listener: Listener,
-    *,
-    few_columns: bool = False,
+    home: Path, source: str, years: Sequence[int] | None, listener: Listener, *, arrests: bool
 ) -> KeptFiles:
     """What fits of a file, or of the files in a folder; why the others do not."""
     with _local(home, source, listener) as path:
@@ -175,38 +164,27 @@ def _stops_from(
         raise DataError(
             f"{source}: expected NYPD's files (.csv, .csv.gz, .zip; the year in the name), got none"
         )
-    if few_columns:  # one year, one file: the one that holds most of it
+    if arrests:  # one year, one file: the one that holds most of it
+        years = (stops.ARRESTS_YEAR,)
         best = max(read, key=lambda file: read[file].counts.get(stops.ARRESTS_YEAR, 0))
         read = {best: read[best]}
-    unfit = {
-        file: why
-        for file, content in read.items()
-        if (why := _unfit(content, years, few_columns=few_columns, alone=alone))
-    }
-    words = tuple(f"{file.name} is not used: {why}" for file, why in unfit.items())
-    if len(unfit) == len(read):
-        raise DataError("; ".join(words))
-    kept = [
-        stops.keep_stops(content, home, years or content.counts)
-        for file, content in read.items()
-        if file not in unfit
-    ]
-    return KeptFiles.joined([*kept, KeptFiles((), words)])
-
-
-def _unfit(
-    content: Stops, years: Sequence[int] | None, *, few_columns: bool, alone: bool
-) -> str | None:
-    """Why a file cannot be used; None where it can."""
-    if not few_columns and not content.full:
-        return f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
-    if years is not None and not set(years) & set(content.counts):
-        wanted, got = (", ".join(map(str, some)) for some in (years, content.counts))
-        return f"expected stops of {wanted}, got {got}"
-    parts = [note for year in content.counts for note in stops.not_whole(content, year)]
-    if parts and not alone:
-        return f"{'; '.join(parts)} (to use a part, name the file itself)"
-    return None
+    kept, unused = [], []
+    for file, content in read.items():
+        parts = [note for year in content.counts for note in stops.not_whole(content, year)]
+        if not arrests and not content.full:
+            why = f"it has few columns, enough for: {stops.GET}-arrests --from FILE"
+        elif years is not None and not set(years) & set(content.counts):
+            wanted, got = (", ".join(map(str, some)) for some in (years, content.counts))
+            why = f"expected stops of {wanted}, got {got}"
+        elif parts and not alone:
+            why = f"{'; '.join(parts)} (to use a part, name the file itself)"
+        else:
+            kept.append(stops.keep_stops(content, home, years or content.counts))
+            continue
+        unused.append(f"{file.name} is not used: {why}")
+    if not kept:
+        raise DataError("; ".join(unused))
+    return KeptFiles.joined([*kept, KeptFiles((), tuple(unused))])
 
 
 def _already_here(note: str, *places: Path) -> KeptFiles:
@@ -214,16 +192,15 @@ def _already_here(note: str, *places: Path) -> KeptFiles:
     return KeptFiles(tuple([path for path in places if path.exists()][:1]), (note,))
 
 
-def _loads(load: Callable[[], object], listener: Listener) -> bool:
+def _loads(listener: Listener, load: Callable[..., object], *where: Any) -> bool:
     """Whether a data set is here and can be loaded; a damaged one is got again."""
     try:
-        load()
-    except NotHere:
-        return False
+        load(*where)
+        return True
     except DataError as error:
-        listener.say(str(error))
+        if not isinstance(error, data.NotHere):
+            listener.say(str(error))
         return False
-    return True
 
 
 # Files on their way -------------------------------------------------------------------------
@@ -237,7 +214,7 @@ def _local(
 
     `by_hand`: what to do where the address is out of reach.
     """
-    if not re.match(r"[a-z][a-z0-9+.-]+://", source, re.IGNORECASE):
+    if "://" not in source:
         path = Path(source).expanduser()
         if not path.exists():
             raise DataError(
@@ -248,16 +225,9 @@ def _local(
     target = home / "downloads" / (Path(urlsplit(source).path).name or "download")
     try:
         with listener.progress(target.name) as progress:
-            path = download(source, target, sha256=sha256, progress=progress)
+            path = data.download(source, target, sha256=sha256, progress=progress)
         yield path
-    except OutOfReach as error:
-        raise OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
+    except data.OutOfReach as error:
+        raise data.OutOfReach(f"{error}; {by_hand}" if by_hand else str(error)) from error
     finally:
         target.unlink(missing_ok=True)
-
-
-DATASETS: dict[str, Callable[[Path, str | None, str | None, Listener], KeptFiles]] = {
-    "movielens": _get_movielens,
-    "stop-and-frisk": _get_stops,
-    "stop-and-frisk-arrests": _get_arrests,
-}

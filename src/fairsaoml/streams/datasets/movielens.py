@@ -9,20 +9,22 @@ each of 1,682. The age is scaled by the first task; occupations, genres and film
 lists. Ids of people, titles, dates and zip codes are no features.
 """
 
-import hashlib
+import io
+import tomllib
 import zipfile
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets.home import NotHere, data_home, home_setting, kept_table
 from fairsaoml.streams.stream import Stream
+from fairsaoml.streams.table.columns import checksum
 from fairsaoml.streams.table.encoder import Categorical, Encoder
 from fairsaoml.streams.table.groups import Sensitive
 from fairsaoml.streams.table.kinds import fit_encoder
@@ -31,27 +33,29 @@ from fairsaoml.streams.table.stream import equal_slices, stream_of_slices
 
 GET = "fairsaoml data get movielens"
 FOLDERS = ("movielens", "movielens-100k", "ml-100k")  # a copy of the files may lie in any of them
-FILE_NAME = "ratings.parquet"
-DIGEST = "d04456a7258901efca11efbbcac184bb033181389f01850d8f97d994073e5466"  # see `_digest`
+DIGEST = "cbd38768c4aae7cdbd175ac0cafd00679abbf5b71e428fb9f1cc19a6e2792230"  # of all values
 
 TASKS = 30  # per copy
 COPIES = {"first copy": 1.0, "flipped copy": -1.0, "third copy": 1.0}  # domain -> sign
 LIKED = 3  # ratings above it
 FEATURES = ("paper", "items")
 
-GENRES = (
-    *("unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime"),
-    *("Documentary", "Drama", "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery"),
-    *("Romance", "Sci-Fi", "Thriller", "War", "Western"),
-)
-OCCUPATIONS = (
-    *("administrator", "artist", "doctor", "educator", "engineer", "entertainment", "executive"),
-    *("healthcare", "homemaker", "lawyer", "librarian", "marketing", "none", "other"),
-    *("programmer", "retired", "salesman", "scientist", "student", "technician", "writer"),
-)
+_PUBLISHED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+GENRES, OCCUPATIONS = (tuple(_PUBLISHED[name]) for name in ("genres", "occupations"))
 GENRE_COLUMNS = tuple(f"genre_{genre}" for genre in GENRES)
 GENDERS = ("M", "F")
 FILMS = 1682
+_FILES = {  # the published ones: what separates their columns, and these
+    "u.data": ("\t", ["user", "item", "rating", "timestamp"]),
+    "u.user": ("|", ["user", "age", "gender", "occupation", "zip"]),
+    "u.item": ("|", ["item", "title", "released", "on_video", "page", *GENRE_COLUMNS]),
+}
+_KEPT = {  # the columns of a rating
+    **dict.fromkeys(("user", "item", "rating", "timestamp", "age"), pa.int32()),
+    **dict.fromkeys(("gender", "occupation"), pa.dictionary(pa.int32(), pa.string())),
+    **dict.fromkeys(GENRE_COLUMNS, pa.int8()),
+}
+_FEW_BYTES = 1 << 24  # none of them is nearly as long
 
 
 def movielens(*, features: str = "paper", home: str | Path | None = None) -> Stream:
@@ -61,19 +65,15 @@ def movielens(*, features: str = "paper", home: str | Path | None = None) -> Str
             f"expected features to be one of {', '.join(FEATURES)}, got {features!r}; "
             f"{closest(features, FEATURES)}"
         )
-    stream = stream_of_ratings(load_ratings(data_home(home)), features)
-    return replace(stream, settings={**stream.settings, **home_setting(home)})
+    return stream_of_ratings(load_ratings(data_home(home)), features, home_setting(home))
 
 
-def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
+def stream_of_ratings(ratings: Any, features: str = "paper", settings: Mapping = {}) -> Stream:
     """The stream of any ratings in the columns of `read_ratings`."""
     liked = pc.if_else(pc.greater(ratings["rating"], LIKED), "yes", "no")
     table = ratings.append_column("liked", liked)
-    slices = [
-        task_slice
-        for domain, sign in COPIES.items()
-        for task_slice in equal_slices(table, TASKS, domain, sign)
-    ]
+    copies = (equal_slices(table, TASKS, domain, sign) for domain, sign in COPIES.items())
+    slices = [*chain.from_iterable(copies)]
     age = fit_encoder(slices[0].table.select(["age"]), kinds={"age": "numeric"})
     columns = [
         *age.columns,
@@ -89,9 +89,8 @@ def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
         label=Label(column="liked", positive="yes", negative="no"),
         sensitive=(Sensitive(column="gender", levels=GENDERS),),
     )
-    return stream_of_slices(
-        "movielens", slices, encoder, settings={"features": features}, notes=encoder.notes()
-    )
+    settings = {"features": features, **settings}
+    return stream_of_slices("movielens", slices, encoder, settings=settings, notes=encoder.notes())
 
 
 # The files ----------------------------------------------------------------------------------
@@ -99,7 +98,7 @@ def stream_of_ratings(ratings: Any, features: str = "paper") -> Stream:
 
 def cached_ratings(home: Path) -> Path:
     """Where `fairsaoml data get movielens` puts the ratings."""
-    return home / FOLDERS[0] / FILE_NAME
+    return home / FOLDERS[0] / "ratings.parquet"
 
 
 def find_ratings(home: Path) -> Path | None:
@@ -130,27 +129,31 @@ def read_ratings(source: Path) -> Any:
             f"{source}: expected {', '.join(_FILES)} of MovieLens 100K (ml-100k.zip), got "
             f"{', '.join(sorted(files)) or 'none of them'}"
         )
-    return _table(
-        _lines(files["u.data"], "\t", 4, "u.data"),
-        {row[0]: row[1:4] for row in _lines(files["u.user"], "|", 5, "u.user")},
-        {
-            row[0]: [int(flag) for flag in row[5:]]
-            for row in _lines(files["u.item"], "|", 5 + len(GENRES), "u.item")
-        },
-    )
+    ratings, people, films = (_parsed(name, files[name]) for name in _FILES)
+    for name, values, known in (
+        ("user", ratings["user"], people["user"].to_pylist()),
+        ("item", ratings["item"], films["item"].to_pylist()),
+        ("gender", people["gender"], GENDERS),
+        ("occupation", people["occupation"], OCCUPATIONS),
+    ):
+        if strange := set(values.to_pylist()).difference(known):
+            raise DataError(
+                f"{source}: expected no {name} but those that MovieLens lists, got "
+                f"{min(strange, key=str)!r}"
+            )
+    table = ratings.join(people, "user").join(films, "item").select([*_KEPT])
+    # Equal times are told apart by user and film, so that order is given.
+    order = [(name, "ascending") for name in ("timestamp", "user", "item")]
+    return table.sort_by(order).combine_chunks()
 
 
 def require_published(ratings: Any, origin: str) -> None:
     """Refuse ratings that are not exactly the published ones, whichever way they came."""
-    if _digest(ratings) != DIGEST:
+    if checksum(ratings) != DIGEST:
         raise DataError(
             f"{origin}: expected the 100,000 ratings of MovieLens 100K, got others "
             f"({ratings.num_rows:,} rows); get them again with: {GET}"
         )
-
-
-_FILES = ("u.data", "u.user", "u.item")
-_FEW_BYTES = 1 << 24  # none of them is nearly as long
 
 
 def _files(source: Path) -> dict[str, bytes]:
@@ -171,58 +174,19 @@ def _files(source: Path) -> dict[str, bytes]:
         ) from error
 
 
-def _lines(content: bytes, separator: str, width: int, name: str) -> Iterable[list[str]]:
-    for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
-        if line:
-            fields = line.split(separator)
-            if len(fields) != width:
-                raise DataError(
-                    f"{name}, line {number}: expected {width} fields, got {len(fields)}; "
-                    "the file is damaged or cut short"
-                )
-            yield fields
-
-
-def _table(
-    ratings: Iterable[list[str]], people: Mapping[str, list[str]], films: Mapping[str, list[int]]
-) -> Any:
-    """One row per rating. Equal times are told apart by user and film, so that order is given."""
+def _parsed(name: str, content: bytes) -> Any:
+    """The table in a file."""
+    separator, columns = _FILES[name]
+    kept = [column for column in columns if column in _KEPT]
     try:
-        rows = sorted(ratings, key=lambda row: (int(row[3]), int(row[0]), int(row[1])))
-        who = [people[row[0]] for row in rows]
-        genres = np.array([films[row[1]] for row in rows], np.int8).reshape(-1, len(GENRES))
-        numbers = {
-            name: pa.array([int(row[place]) for row in rows], pa.int32())
-            for place, name in enumerate(("user", "item", "rating", "timestamp"))
-        }
-        age = pa.array([int(age) for age, _, _ in who], pa.int32())
-    except (KeyError, ValueError) as error:
-        raise DataError(f"MovieLens: expected numbers and known ids, got {error}") from error
-    return pa.table(
-        {
-            **numbers,
-            "age": age,
-            "gender": _one_of([gender for _, gender, _ in who], GENDERS, "gender"),
-            "occupation": _one_of([job for _, _, job in who], OCCUPATIONS, "occupation"),
-            **{name: genres[:, place] for place, name in enumerate(GENRE_COLUMNS)},
-        }
-    )
-
-
-def _one_of(values: list[str], known: tuple[str, ...], name: str) -> Any:
-    strange = set(values) - set(known)
-    if strange:
-        raise DataError(f"MovieLens: expected {name} to be one of {known}, got {min(strange)!r}")
-    return pa.array(values).dictionary_encode()
-
-
-def _digest(ratings: Any) -> str:
-    """A checksum of the values, not of any file that held them."""
-    seen = hashlib.sha256()
-    for name in ratings.column_names:
-        column = ratings[name].combine_chunks()
-        if pa.types.is_dictionary(column.type):
-            seen.update("\n".join(column.to_pylist()).encode())
-        else:
-            seen.update(column.to_numpy().astype("<i8").tobytes())
-    return seen.hexdigest()
+        return csv.read_csv(
+            io.BytesIO(content),
+            csv.ReadOptions(column_names=columns, encoding="latin-1"),
+            csv.ParseOptions(delimiter=separator, quote_char=False),
+            csv.ConvertOptions(column_types=_KEPT, include_columns=kept),
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"{name}: expected a file of MovieLens 100K, got one that is damaged or cut short "
+            f"({error})"
+        ) from error

@@ -15,10 +15,12 @@ import csv
 import gzip
 import io
 import re
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from datetime import date, time
+from contextlib import suppress
+from datetime import date, datetime, time
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,15 +35,10 @@ from fairsaoml.core.errors import DataError, closest
 YEARS = range(2003, 2017)  # the 112-column files; 2017 has other columns and other meanings
 ROWS = {2011: 685_724, 2014: 45_787, 2015: 22_563, 2016: 12_404}  # stops of a year, where checked
 
-BOROUGHS = {"B": "Brooklyn", "M": "Manhattan", "Q": "Queens", "R": "Bronx", "S": "Staten Island"}
-PRECINCTS: Mapping[str, tuple[int, ...]] = {
-    "M": (1, 5, 6, 7, 9, 10, 13, 14, 17, 18, 19, 20, 22, 23, 24, 25, 26, 28, 30, 32, 33, 34),
-    "R": (*range(40, 51), 52),
-    "B": (60, 61, 62, 63, *range(66, 74), *range(75, 80), 81, 83, 84, 88, 90, 94),
-    "Q": tuple(range(100, 116)),
-    "S": (120, 121, 122, 123),
-}
-_BOROUGH_OF_PRECINCT = {number: letter for letter, all_ in PRECINCTS.items() for number in all_}
+_PLACES = tomllib.loads(Path(__file__).with_name("boroughs.toml").read_text())
+BOROUGHS: dict[str, str] = _PLACES["names"]
+PRECINCTS = {str(one): letter for letter, many in _PLACES["precincts"].items() for one in many}
+_LETTERS = {name.upper()[:6]: letter for letter, name in BOROUGHS.items()}  # "STATEN IS" is written
 
 FEATURE = "feature"
 MOST_BAD_ROWS = 0.01  # rows without a date are left out; if more than this, the file is bad
@@ -93,8 +90,8 @@ def read_stops(path: Path) -> Stops:
     raw = _columns(path)
     dates = _mapped(raw["date" if "date" in raw.column_names else "datestop"], _day, pa.date32())
     boroughs = pc.coalesce(
-        _mapped(raw["city"], _borough_of_city, pa.string()),
-        _mapped(raw["pct"], _borough_of_precinct, pa.string()),
+        _mapped(raw["city"], lambda city: _LETTERS.get(city[:6]), pa.string()),
+        _mapped(raw["pct"], lambda precinct: PRECINCTS.get(_code(precinct) or ""), pa.string()),
     )
     columns: dict[str, Any] = {
         "date": dates,
@@ -102,9 +99,9 @@ def read_stops(path: Path) -> Stops:
         "borough": boroughs.dictionary_encode(),
         "precinct": _typed(raw["pct"], "precinct", "code"),
     }
-    for name in raw.column_names:
-        if kind := code_book().get(name, CodeBookEntry("", "", (), "")).kind:
-            columns[name] = _typed(raw[name], name, kind)
+    for name, column in code_book().items():
+        if column.kind and name in raw.column_names:
+            columns[name] = _typed(raw[name], name, column.kind)
     if "ht_feet" in columns:
         feet, inches = columns.pop("ht_feet"), columns.pop("ht_inch")
         columns["height"] = pc.add(pc.multiply(feet, 12.0), inches)
@@ -146,16 +143,8 @@ def _day(text: str) -> date | None:
     >>> _day("12311900"), _day("13012011"), _day("")
     (None, None, None)
     """
-    if match := re.fullmatch(r"(\d{4})-(\d\d?)-(\d\d?)", text):
-        year, month, day = match.groups()
-    elif match := re.fullmatch(r"(\d\d?)/?(\d\d)/?(\d{4})|(\d\d?)/(\d\d?)/(\d{4})", text):
-        month, day, year = (group for group in match.groups() if group is not None)
-    else:
-        return None
-    try:
-        return date(int(year), int(month), int(day)) if int(year) in YEARS else None
-    except ValueError:
-        return None
+    when = _when(text.zfill(8), "%m%d%Y", "%Y-%m-%d", "%m/%d/%Y")
+    return when.date() if when and when.year in YEARS else None
 
 
 def _moment(text: str) -> time | None:
@@ -164,11 +153,16 @@ def _moment(text: str) -> time | None:
     >>> [str(_moment(text)) for text in ("5", "130", "21:30", "9:05:00", "2460", "")]
     ['00:05:00', '01:30:00', '21:30:00', '09:05:00', 'None', 'None']
     """
-    match = re.fullmatch(r"(\d{0,2}?)(\d{1,2})|(\d\d?):(\d\d)(?::\d\d)?", text)
-    if match is None:
-        return None
-    hour, minute = (int(group or 0) for group in (match[1] or match[3], match[2] or match[4]))
-    return time(hour, minute) if hour < 24 and minute < 60 else None
+    when = _when(text.zfill(4), "%H%M", "%H:%M", "%H:%M:%S") if text else None
+    return when.time().replace(second=0) if when else None
+
+
+def _when(text: str, *formats: str) -> datetime | None:
+    """The moment that a text means in the first of the formats that it has."""
+    for format in formats:
+        with suppress(ValueError):
+            return datetime.strptime(text, format)
+    return None
 
 
 def _number(text: str) -> float | None:
@@ -188,20 +182,6 @@ def _code(text: str) -> str | None:
 
 
 _ANSWERS = {"Y": "Y", "1": "Y", "N": "N", "0": "N", "": None}
-
-
-def _borough_of_city(city: str) -> str | None:
-    """The borough's letter, if its name is written.
-
-    >>> _borough_of_city("STATEN IS"), _borough_of_city("")
-    ('S', None)
-    """
-    names = {name.upper()[:6]: letter for letter, name in BOROUGHS.items()}
-    return names.get(city[:6])
-
-
-def _borough_of_precinct(precinct: str) -> str | None:
-    return _BOROUGH_OF_PRECINCT.get(int(_number(precinct) or 0))
 
 
 # Whole columns ------------------------------------------------------------------------------

@@ -18,7 +18,9 @@ read as it is.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.streams.datasets.home import (
-    KeptFiles,
-    NotHere,
-    data_home,
-    home_setting,
-    keep_table,
-    kept_table,
-)
-from fairsaoml.streams.datasets.nypd import (
-    BOROUGHS,
-    FEATURE,
-    PRECINCTS,
-    ROWS,
-    YEARS,
-    Stops,
-    code_book,
-    read_stops,
-)
+from fairsaoml.streams.datasets import home as data
+from fairsaoml.streams.datasets import nypd
+from fairsaoml.streams.datasets.home import KeptFiles
+from fairsaoml.streams.datasets.nypd import Stops
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.encoder import Categorical, Date, Encoder
@@ -79,23 +67,19 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     ((2014, 2015, 2016), (2012,), (2009, 2011))
     >>> parse_years("2017")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, got '2017'; ...
+    fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, such as ... got '2017'; ...
     """
-    chosen: set[int] = set()
-    for span in str(years).split(","):
-        match = re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span)
-        if match is None:
-            raise ConfigError(
-                f"expected years such as 2014-2016, 2012 or 2009,2011, got {str(years)!r}"
-            )
-        chosen.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    outside = sorted(chosen - set(YEARS))
-    if outside or not chosen:
+    spans = [
+        re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span) for span in str(years).split(",")
+    ]
+    ranges = [range(int(span[1]), int(span[2] or span[1]) + 1) for span in spans if span]
+    chosen = sorted({*chain.from_iterable(ranges)})
+    if not all(spans) or not chosen or not {*chosen} <= {*nypd.YEARS}:
         raise ConfigError(
-            f"expected years of {YEARS[0]} to {YEARS[-1]}, got {str(years)!r}"
-            + (f"; {outside[-1]} has other columns" if outside else "")
+            f"expected years of {nypd.YEARS[0]} to {nypd.YEARS[-1]}, such as 2014-2016, 2012 or "
+            f"2009,2011, got {str(years)!r}; later files have other columns"
         )
-    return tuple(sorted(chosen))
+    return tuple(chosen)
 
 
 def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:
@@ -104,7 +88,7 @@ def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:
     for year in sorted(set(stops.counts) & set(years)):
         table, notes = _year_of(stops, year)
         path = kept_year(home, year if stops.full else ARRESTS)
-        keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
+        data.keep_table(table.replace_schema_metadata({"notes": json.dumps(notes)}), path)
         kept.append(KeptFiles((path,), notes))
     return KeptFiles.joined(kept)
 
@@ -112,25 +96,22 @@ def keep_stops(stops: Stops, home: Path, years: Iterable[int]) -> KeptFiles:
 def load_years(years: Iterable[int], home: Path) -> Rows:
     """The full record of these years, in order of time."""
     rows: dict[int, Rows] = {}
-    published: dict[Path, Stops] = {}
+    read = cache(nypd.read_stops)  # one file may hold several years
     for year in years:
         if kept_year(home, year).exists():
             rows[year] = _load(kept_year(home, year), f"{GET} --years {year}")
             continue
-        for path in published_files(home, year):
-            if path not in published:  # one file may hold several years
-                published[path] = read_stops(path)
-            if published[path].full and year in published[path].counts:
-                rows[year] = _year_of(published[path], year)
-    absent = [year for year in years if year not in rows]
-    if absent:
-        which = ",".join(str(year) for year in absent)
-        option = "" if set(absent) <= set(parse_years(DEFAULT_YEARS)) else f" --years {which}"
-        raise NotHere.of(f"stop-and-frisk of {which.replace(',', ', ')}", home, GET + option)
+        for stops in map(read, published_files(home, year)):
+            if stops.full and year in stops.counts:
+                rows[year] = _year_of(stops, year)
+    if absent := [str(year) for year in years if year not in rows]:
+        usual = {str(year) for year in parse_years(DEFAULT_YEARS)}
+        option = "" if usual.issuperset(absent) else f" --years {','.join(absent)}"
+        raise data.NotHere.of(f"stop-and-frisk of {', '.join(absent)}", home, GET + option)
     tables, notes = zip(*rows.values(), strict=True)
     alike = [table.select(tables[0].column_names) for table in tables]
     together = pa.concat_tables(alike).unify_dictionaries().combine_chunks()
-    return together, tuple(dict.fromkeys(note for some in notes for note in some))
+    return together, tuple(dict.fromkeys(chain.from_iterable(notes)))
 
 
 def load_arrests(home: Path) -> Rows:
@@ -139,25 +120,16 @@ def load_arrests(home: Path) -> Rows:
     for path in (kept_year(home, ARRESTS), kept_year(home, ARRESTS_YEAR)):
         if path.exists():
             return _load(path, command)
-    files = [read_stops(path) for path in published_files(home, ARRESTS_YEAR)]
+    files = [nypd.read_stops(path) for path in published_files(home, ARRESTS_YEAR)]
     if not files:
-        raise NotHere.of(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
+        raise data.NotHere.of(f"stop-and-frisk of {ARRESTS_YEAR}", home, command)
     return _year_of(max(files, key=lambda stops: stops.table.num_rows), ARRESTS_YEAR)
-
-
-def years_here(home: Path, names: Iterable[object]) -> tuple[str, ...]:
-    """Which of these (years, or the copy of 2011) a data home has, and published files in it."""
-    kept = [str(name) for name in names if kept_year(home, name).exists()]
-    return (*kept, *(path.name for path in published_files(home)))
 
 
 def published_files(folder: Path, year: int | None = None) -> list[Path]:
     """Files in a folder, or in its folder stop-and-frisk, that by their names are NYPD's."""
-    if not folder.is_dir():
-        return []
-    if (folder / FOLDER).is_dir():
-        folder = folder / FOLDER
-    files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(ENDINGS))
+    inside = folder / FOLDER if (folder / FOLDER).is_dir() else folder
+    files = sorted(path for path in inside.glob("*") if path.name.lower().endswith(ENDINGS))
     return [path for path in files if (_named(path) if year is None else year in _named(path))]
 
 
@@ -177,7 +149,7 @@ def kept_year(home: Path, name: object) -> Path:
 
 
 def _load(path: Path, command: str) -> Rows:
-    table = kept_table(path, command)
+    table = data.kept_table(path, command)
     try:
         return table, tuple(json.loads(table.schema.metadata[b"notes"]))
     except (KeyError, TypeError, ValueError):
@@ -191,7 +163,7 @@ def _year_of(stops: Stops, year: int) -> Rows:
 
 def not_whole(stops: Stops, year: int) -> tuple[str, ...]:
     """A note if this is less than NYPD published of a year, where that is known."""
-    whole, here = ROWS.get(year), stops.counts[year]
+    whole, here = nypd.ROWS.get(year), stops.counts[year]
     if whole is None or here >= whole:
         return ()
     return (f"{year}: {here:,} stops, where NYPD published {whole:,}: not the whole year",)
@@ -203,33 +175,25 @@ def stop_and_frisk(
     """Boroughs in the order of `route`, 32 tasks each; B Brooklyn, M Manhattan, Q Queens, R Bronx,
     S Staten Island. `years`: "2014-2016", "2012" or "2009,2011", of 2003 to 2016.
     """
-    if not route or len(set(route)) < len(route) or not set(route) <= set(BOROUGHS):
-        letters = ", ".join(f"{letter} {name}" for letter, name in BOROUGHS.items())
+    if not route or len(set(route)) < len(route) or not set(route) <= set(nypd.BOROUGHS):
+        letters = ", ".join(f"{letter} {name}" for letter, name in nypd.BOROUGHS.items())
         raise ConfigError(
             f"expected a route of different boroughs ({letters}), got {route!r}; "
             f"{closest(route, ('BMS', 'RQS'))}"
         )
-    rows = load_years(parse_years(years), data_home(home))
-    boroughs, notes = _labelled(rows, "frisked", route)
-    slices = [
-        task_slice
-        for borough, table in boroughs.items()
-        for task_slice in equal_slices(table, TASKS, borough)
-    ]
+    rows = load_years(parse_years(years), data.data_home(home))
+    slices, notes = _slices(rows, "frisked", route, partial(equal_slices, count=TASKS))
     fitted = fit_encoder(
         slices[0].table.select([*MEASURED, "detailcm"]),
         kinds={**dict.fromkeys(MEASURED, "numeric"), "detailcm": "categorical"},
     )
+    codes = [
+        Categorical(name=name, levels=column.values)
+        for name, column in nypd.code_book().items()
+        if column.use == nypd.FEATURE and column.kind != "number" and column.values
+    ]
     encoder = Encoder(
-        columns=(
-            *(
-                Categorical(name=name, levels=column.values)
-                for name, column in code_book().items()
-                if column.use == FEATURE and column.kind != "number" and column.values
-            ),
-            CLOCK,
-            *fitted.columns,
-        ),
+        columns=(*codes, CLOCK, *fitted.columns),
         dropped=fitted.dropped,
         label=Label(column="frisked", positive="Y", negative="N"),
         sensitive=(BLACK,),
@@ -238,50 +202,47 @@ def stop_and_frisk(
         f"stop-and-frisk:{route}",
         slices,
         encoder,
-        settings={"years": str(years), **home_setting(home)},
+        settings={"years": str(years), **data.home_setting(home)},
         notes=(*notes, *encoder.notes()),
     )
 
 
 def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
     """All stops of 2011 with a borough: B M Q R S, ten days to a task, label arrest."""
-    table, notes = load_arrests(data_home(home))
-    weekday = pc.cast(pc.day_of_week(table["date"]), pa.int8())
-    names = pa.DictionaryArray.from_arrays(weekday.combine_chunks(), pa.array(WEEKDAYS))
-    rows = table.append_column("weekday", names), notes
-    boroughs, notes = _labelled(rows, "arstmade", ARRESTS_ROUTE)
-    slices = [
-        TaskSlice(borough, stops)
-        for borough, table in boroughs.items()
-        for stops in _by_days(table)
-    ]
-    precincts = sorted(number for numbers in PRECINCTS.values() for number in numbers)
+    table, notes = load_arrests(data.data_home(home))
+    weekday = pa.array(WEEKDAYS).take(pc.day_of_week(table["date"]))
+    rows = table.append_column("weekday", weekday), notes
+    slices, notes = _slices(rows, "arstmade", ARRESTS_ROUTE, _by_days)
     encoder = Encoder(
         columns=(
             CLOCK,
             Categorical(name="weekday", levels=WEEKDAYS),
-            Categorical(name="precinct", levels=tuple(str(number) for number in precincts)),
+            Categorical(name="precinct", levels=tuple(sorted(nypd.PRECINCTS, key=int))),
         ),
         label=Label(column="arstmade", positive="Y", negative="N"),
         sensitive=(BLACK,),
     )
     return stream_of_slices(
-        "stop-and-frisk-arrests", slices, encoder, settings=home_setting(home), notes=notes
+        "stop-and-frisk-arrests", slices, encoder, settings=data.home_setting(home), notes=notes
     )
 
 
-def _labelled(rows: Rows, label: str, route: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The stops with a label in each borough of the route, and notes."""
+def _slices(
+    rows: Rows, label: str, route: str, cut: Callable[..., list[TaskSlice]]
+) -> tuple[list[TaskSlice], tuple[str, ...]]:
+    """The stops with a label, cut in each borough of the route, and notes."""
     table, notes = rows
     kept = table.filter(pc.is_valid(table[label]))
     if lost := table.num_rows - kept.num_rows:
         notes = (*notes, f"{lost:,} stops without {label!r} left out")
-    return {BOROUGHS[one]: kept.filter(pc.equal(kept["borough"], one)) for one in route}, notes
+    boroughs = {nypd.BOROUGHS[one]: kept.filter(pc.equal(kept["borough"], one)) for one in route}
+    each = (cut(stops, domain=borough) for borough, stops in boroughs.items())
+    return [*chain.from_iterable(each)], notes
 
 
-def _by_days(table: Any) -> list[Any]:
+def _by_days(table: Any, domain: str) -> list[TaskSlice]:
     """Ten days to a task, counted from 1 January; a stretch without stops is no task."""
     days = np.asarray(table["date"]).astype("datetime64[D]")
     block = (days - np.datetime64(f"{ARRESTS_YEAR}-01-01")).astype(int) // ARRESTS_DAYS
-    _, starts, sizes = np.unique(block, return_index=True, return_counts=True)
-    return [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
+    _, *parts = np.unique(block, return_index=True, return_counts=True)
+    return [TaskSlice(domain, table.slice(*part)) for part in zip(*parts, strict=True)]

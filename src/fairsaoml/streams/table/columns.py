@@ -7,9 +7,10 @@ fitted on a CSV file also reads a dataframe.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,10 @@ SHOWN = 5  # values named in a message
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
+_NOT_FLAT = (
+    *(pa.types.is_nested, pa.types.is_interval, pa.types.is_binary, pa.types.is_large_binary),
+    pa.types.is_fixed_size_binary,
+)
 PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
@@ -115,21 +120,23 @@ def plain(table: Any) -> Any:
 
 
 def typed(values: Any) -> Any:
-    """Python values or an array of them as a column; values of several types as their texts."""
-    values = values if isinstance(values, np.ndarray) else list(values)
+    """Python values, an array or a series of them as a column; several types as their texts."""
+    values = values if isinstance(values, np.ndarray | nw.Series) else list(values)
     try:
+        if isinstance(values, nw.Series):
+            return values.to_arrow()
         return pa.array(values, from_pandas=True)
     except UNTYPED:
         return texts(values)
 
 
-def texts(values: Iterable[Any]) -> Any:
+def texts(values: Iterable[Any], write: Callable[[Any], str] = str) -> Any:
     """Values as Python prints them; None stays missing.
 
     >>> texts([1, "a", None]).to_pylist()
     ['1', 'a', None]
     """
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return pa.array([None if value is None else write(value) for value in values], pa.string())
 
 
 def array(column: Any) -> Any:
@@ -168,8 +175,6 @@ def factor(column: Any) -> Factor:
     """
     column = array(column).dictionary_encode()
     raw = filled(column.indices, -1).astype(np.int64)
-    if not len(column.dictionary):
-        return Factor(raw, pa.array([], pa.string()))
     # Two texts may be one value (" a" and "a"): encode what is left after cleaning once more.
     clean = canonical(column.dictionary).dictionary_encode()
     again = filled(clean.indices, -1).astype(np.int64)
@@ -229,8 +234,7 @@ def canonical(values: Any) -> Any:
         values = pc.local_timestamp(values)
     text = pc.utf8_trim_whitespace(values.cast(pa.string()))
     # A table with a hole holds 2 as 2.0.
-    text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0*$", r"\1")
-    return pc.if_else(_is_mark(text), None, text)
+    return _unmarked(pc.replace_substring_regex(text, r"^([+-]?\d+)\.0*$", r"\1"))
 
 
 def numbers(column: Any, decimal: str = POINT) -> Numbers:
@@ -251,13 +255,12 @@ def numbers(column: Any, decimal: str = POINT) -> Numbers:
     if plain is not None:
         values = plain.to_numpy(zero_copy_only=False)
         infinite = np.isinf(values)
-        values = np.where(infinite, np.nan, values)
         rows = int(infinite.sum())
-        return Numbers(values, rows, "inf" if rows else "", infinite=rows)
+        return Numbers(np.where(infinite, np.nan, values), rows, "inf" if rows else "", rows)
     distinct = factor(column)
     parsed = _parse(distinct.values)
-    dash = pc.is_in(distinct.values, value_set=pa.array(_DASHES)).to_numpy(zero_copy_only=False)
-    endless = pc.match_substring_regex(distinct.values, _INFINITE).to_numpy(zero_copy_only=False)
+    dash = filled(pc.is_in(distinct.values, value_set=pa.array(_DASHES)), False)
+    endless = filled(pc.match_substring_regex(distinct.values, _INFINITE), False)
     read = distinct.numbers(parsed, np.isnan(parsed) & ~dash)
     return read._replace(infinite=int(distinct.counts()[endless].sum()))
 
@@ -290,7 +293,7 @@ def dressed(column: Any, decimal: str = POINT) -> tuple[str, float] | None:
 
 
 def _is_text(kind: Any) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return kind in (pa.string(), pa.large_string())
 
 
 _SWAP = str.maketrans(POINT + COMMA, COMMA + POINT)
@@ -309,9 +312,8 @@ def _plain_numbers(column: Any) -> Any:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
     if _is_text(kind):
-        text = pc.utf8_trim_whitespace(column)
         try:
-            return pc.if_else(_is_mark(text), None, text).cast(pa.float64())
+            return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
         except pa.ArrowInvalid:
             return None
     return None
@@ -321,7 +323,7 @@ def is_flat(kind: Any) -> bool:
     """Whether a column of this Arrow type holds one readable value per row."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return not (pa.types.is_nested(kind) or _is_binary(kind) or pa.types.is_interval(kind))
+    return not any(test(kind) for test in _NOT_FLAT)
 
 
 def require_flat(table: Any, names: Iterable[str]) -> None:
@@ -334,13 +336,8 @@ def require_flat(table: Any, names: Iterable[str]) -> None:
             )
 
 
-def _is_mark(text: Any) -> Any:
-    return pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
-
-
-def _is_binary(kind: Any) -> bool:
-    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    return any(test(kind) for test in tests)
+def _unmarked(text: Any) -> Any:
+    return pc.if_else(pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type)), None, text)
 
 
 def _parse(texts: Any) -> np.ndarray:

@@ -6,14 +6,14 @@ the rows of the task at hand are held, however long the stream.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError
-from fairsaoml.streams.table.dates import DAY, Clock, OutOfOrder
+from fairsaoml.streams.table.dates import DAY, Clock
 from fairsaoml.streams.table.reading import join
 
 TASK_ROWS = 1000  # rows of a task when nobody says
@@ -62,27 +62,23 @@ class Every:
         >>> Every.parse("1M").windows(np.array([0.0, 31 * 86400.0]), 0.0)
         array([0, 1])
         """
+        return (self._units(seconds) - self._units(np.array(origin))) // self.count
+
+    def _units(self, seconds: np.ndarray) -> np.ndarray:
         if self.unit in MONTHS_IN:
-            months, first = (
-                np.floor(time).astype("M8[s]").astype("M8[M]").astype(np.int64)
-                for time in (seconds, np.array(origin))
-            )
-            size = MONTHS_IN[self.unit]
-            return (months - first // size * size) // (size * self.count)
-        step = SECONDS_IN[self.unit]
-        anchor = FIRST_MONDAY if self.unit == "W" else 0.0
-        start = np.floor((origin - anchor) / step) * step + anchor
-        return np.floor((seconds - start) / (step * self.count)).astype(np.int64)
+            months = np.floor(seconds).astype("M8[s]").astype("M8[M]").astype(np.int64)
+            return months // MONTHS_IN[self.unit]
+        first = FIRST_MONDAY if self.unit == "W" else 0.0
+        return np.floor((seconds - first) / SECONDS_IN[self.unit]).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """How tasks are cut: by number, by rows or by time; none of them: by the table's length."""
+    """How tasks are cut: along the calendar, or so many tasks in every so many rows."""
 
     tasks: int | None = None
     rows: int | None = None
     every: Every | None = None
-    length: int | None = None
 
     @classmethod
     def asked(
@@ -96,8 +92,7 @@ class Cut:
                 f"tasks are cut in one way, got {' and '.join(chosen)}; use one of them"
             )
         for option, value in (("tasks", tasks), ("rows", rows)):
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and not (whole and 1 <= value <= MOST):
+            if value is not None and (type(value) is not int or not 1 <= value <= MOST):
                 raise ConfigError(
                     f"{option} must be at least 1 and at most {MOST}, got {value!r}; "
                     "use for example 100"
@@ -109,7 +104,6 @@ class Cut:
 
     def for_length(self, length: int | None) -> "Cut":
         """This cut for a table of `length` rows; None for a stream of unknown length."""
-        chosen = replace(self, length=length)
         if self.tasks and length is None:
             raise ConfigError(
                 f"tasks={self.tasks} needs the number of rows, which an iterator does not tell; "
@@ -120,60 +114,41 @@ class Cut:
                 f"expected at least one row per task, got {length} rows for {self.tasks} tasks; "
                 "ask for fewer"
             )
-        if self.tasks or self.rows or self.every:
-            return chosen
-        if length is None:
-            return replace(chosen, rows=TASK_ROWS)
+        if length is None or self.rows or self.every:
+            return self
         tasks = max(length // TASK_ROWS, min(FEW_TASKS, length // FEW_ROWS), 2)
-        return replace(chosen, tasks=tasks)
+        return Cut(tasks=self.tasks or tasks, rows=length)
 
     def task_of(self, places: np.ndarray) -> np.ndarray:
         """The number of each row's task, by its place: every so many rows, or of equal size.
 
-        >>> Cut(tasks=3, length=8).task_of(np.arange(8))
+        >>> Cut(tasks=3, rows=8).task_of(np.arange(8))
         array([0, 0, 1, 1, 1, 2, 2, 2])
         """
-        if self.tasks and self.length:  # task i ends before row (i + 1) length // tasks
-            return ((places + 1) * self.tasks - 1) // self.length
-        return places // (self.rows or TASK_ROWS)
+        # Task i ends before row (i + 1) rows // tasks.
+        return ((places + 1) * (self.tasks or 1) - 1) // (self.rows or TASK_ROWS)
 
     def first_rows(self) -> int | None:
         """The number of rows of the first task; None where the calendar decides."""
-        if self.every is not None:
-            return None
-        if self.tasks is not None and self.length is not None:
-            return self.length // self.tasks
-        return self.rows
-
-    def count(self, windows: int | None) -> int | None:
-        """The number of tasks, given the number of calendar windows that have rows."""
-        if self.length is None or self.every is not None:
-            return windows
-        return self.tasks or -(-self.length // (self.rows or TASK_ROWS))
+        return None if self.every else (self.rows or TASK_ROWS) // (self.tasks or 1)
 
 
 class Numbering:
     """Gives rows, batch after batch, the number of their task; `disorder` says where times go back.
 
-    Args:
-        cutting: How tasks are cut.
-        clock: How the time column is read, where there is one.
-        origin: The second from which windows of the calendar are counted; that of the first row by
-            default.
-        per_second: What one second is in the time column's numbers.
+    Windows of the calendar are counted from `origin`, a second, and `per_second` is what one second
+    is in the time column's numbers: both are told by the first row where nobody says.
     """
 
-    def __init__(
-        self,
-        cutting: Cut,
-        clock: Clock | None = None,
-        origin: float | None = None,
-        per_second: float | None = None,
-    ) -> None:
+    origin: float | None = None
+    per_second: float | None = None
+
+    def __init__(self, cutting: Cut, clock: Clock | None = None) -> None:
         self.cutting, self.clock = cutting, clock
-        self.origin, self.per_second = origin, per_second
         self.rows, self.last = 0, -np.inf  # so many have come, and the last one's time
-        self.disorder: OutOfOrder | None = None
+        self.disorder: DataError | None = None
+        self.broken: DataError | None = None
+        self.windows, self.last_window, self.first_window_rows = 0, -1, 0
 
     def __call__(self, table: Any) -> np.ndarray:
         """The numbers of the next rows; `Unreadable` where one has no time."""
@@ -186,7 +161,11 @@ class Numbering:
         if self.disorder is None and back.any():
             place = int(np.argmax(back))
             earlier = float(seconds[place - 1] if place else self.last)
-            self.disorder = OutOfOrder(self.clock, before + place + 1, seconds[place], earlier)
+            self.disorder = DataError(
+                f"expected rows in order of {self.clock.column!r}, got "
+                f"{self.clock.shown(seconds[place])} after {self.clock.shown(earlier)} at row "
+                f"{before + place + 1}; sort them by time first"
+            )
         self.last = float(seconds[-1])
         if self.cutting.every is None:
             return self.cutting.task_of(places)
@@ -194,6 +173,19 @@ class Numbering:
             self.per_second = self.clock.per_second(float(seconds[0]))
             self.origin = float(seconds[0]) / self.per_second
         return self.cutting.every.windows(seconds / self.per_second, self.origin)
+
+    def look(self, table: Any) -> None:
+        """Pass over the next rows: count their windows, or keep as `broken` why there are none."""
+        if self.broken is not None:
+            return
+        try:
+            windows = self(table)
+        except DataError as error:
+            self.broken = error.with_traceback(None)  # which would hold on to the batch
+            return
+        self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
+        self.last_window = int(windows[-1])
+        self.first_window_rows += int(np.count_nonzero(windows == 0))
 
     def full(self) -> bool:
         """Whether the next row is sure to open another task."""
@@ -239,7 +231,8 @@ def whole_tasks(table: Any, how: Mapping[str, Any]) -> tuple[list[TaskRows], Any
         clock = Clock(column=how["time"], format=how["format"])
         table = table.take(np.argsort(clock.seconds(table), kind="stable"))
     cutting = Cut(rows=how["rows"], every=every)
-    numbering = Numbering(cutting, clock, how.get("origin"), how.get("per_second"))
+    numbering = Numbering(cutting, clock)
+    numbering.origin, numbering.per_second = how.get("origin"), how.get("per_second")
     tasks = list(cut([table], numbering))
     rest = table.slice(table.num_rows) if numbering.full() else tasks.pop().table
     return tasks, rest

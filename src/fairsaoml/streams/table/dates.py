@@ -4,6 +4,9 @@ Months and days are checked (`2011-02-30` is no date), and nothing depends on th
 """
 
 import re
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
-from fairsaoml.streams.table.columns import Numbers, array, factor, filled, numbers
+from fairsaoml.streams.table.columns import Numbers, array, factor, numbers
 
 DAY = 86_400.0
 YEAR = 365.2425 * DAY
@@ -21,14 +24,21 @@ TYPED = "typed"  # the format of a column that is no text
 PATTERN = "%"  # in the formats of strptime, such as %d.%m.%Y
 CLOCKS = (" %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S")  # after the pattern of a day
 CENTURY_TURN = 69  # two-digit years from here on are 19xx, as POSIX reads them
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# Words for numbers, which are their places from 1.
+_WORDS = {
+    "name": ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    "half": ("am", "pm"),
+    "sign": ("+", "-"),
+}
 
 _HOUR = (
     r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d+)?))?\s*(?P<half>[AaPp][Mm])?"
 )
-_TAIL = rf"(?:[ T]+{_HOUR})?\s*(?P<zone>Z|[+-]\d{{2}}:?\d{{2}})?"
+_ZONE = r"(?:Z|(?P<sign>[+-])(?P<zone_hour>\d{2}):?(?P<zone_minute>\d{2}))"
+_TAIL = rf"(?:[ T]+{_HOUR})?\s*{_ZONE}?"
 _DAY, _MONTH, _NAME = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<name>[A-Za-z]{3,9})"
-_YEAR, _SHORT_YEAR = r"(?P<year>\d{4})", r"(?P<year>\d{4}|\d{2})"
+_YEAR = r"(?P<year>\d{4})"
+_SHORT_YEAR = rf"(?:{_YEAR}|(?P<short>\d{{2}}))"  # 01 is 2001, 0001 is not
 
 # In order of preference: where both month-first and day-first fit, month-first is taken.
 _FORMATS = {
@@ -60,20 +70,25 @@ def require_format(format: str) -> None:
         raise ConfigError(f"unknown time format {format!r}; {closest(str(format), known)}")
 
 
-def formats(values: Any, asked: str | None = None) -> tuple[str, ...]:
-    """The formats that read every one of these texts, in order of preference, `asked` first.
+def formats(column: Any, asked: str | None = None) -> tuple[str, ...]:
+    """The formats that read every value of a column, in order of preference, `asked` first.
 
     >>> formats(pa.array(["01/02/2011", "12/31/2011"])), formats(pa.array(["01/02/2011"]))
     (('month/day/year',), ('month/day/year', 'day/month/year'))
     >>> formats(pa.array(["2011-02-30"])), formats(pa.array(["soon"]))
     ((), ())
     """
+    column = array(column)
+    if pa.types.is_temporal(column.type):
+        return (CLOCK if pa.types.is_time(column.type) else TYPED,)
+    values = factor(column).values
     if not len(values):
         return ()
+    likely = [*dict.fromkeys([*([asked] if asked else []), *_FORMATS])]
     # The first value alone rules out nearly every format, and nearly every column that is no date.
-    known = dict.fromkeys([*([asked] if asked else []), *_FORMATS])
-    likely = [name for name in known if not np.isnan(of_text(values[:1], name)).any()]
-    return tuple(name for name in likely if not np.isnan(of_text(values, name)).any())
+    for some in (values[:1], values):
+        likely = [name for name in likely if not np.isnan(of_text(some, name)).any()]
+    return tuple(likely)
 
 
 def of_text(values: Any, format: str, *, utc: bool = False) -> np.ndarray:
@@ -91,11 +106,13 @@ def of_text(values: Any, format: str, *, utc: bool = False) -> np.ndarray:
         return _of_typed(moments, utc=utc)
     part = _parts(values, _FORMATS[format])
     seconds = _seconds_of_day(part)
-    if format != CLOCK:
-        seconds = seconds + DAY * _days(part)
+    if format == CLOCK:
+        return np.where(np.isnan(part["hour"]), np.nan, seconds)
+    seconds = seconds + DAY * _days(part)
     if utc:
-        seconds = seconds - _seconds_ahead(part)
-    return np.where(np.asarray(values.is_valid()) & part["matched"], seconds, np.nan)
+        ahead = np.nan_to_num(3600 * part["zone_hour"] + 60 * part["zone_minute"])
+        seconds = seconds - np.where(part["sign"] == 2, -ahead, ahead)
+    return seconds
 
 
 def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
@@ -112,7 +129,7 @@ def read(column: Any, format: str, *, utc: bool = False) -> Numbers:
         return Numbers(values=_of_typed(column, utc=utc), unreadable=0)
     distinct = factor(column)
     if format == TYPED:  # fitted on dates, given texts: take them as they are written
-        format = next(iter(formats(distinct.values)), "year-month-day")
+        format = (*formats(distinct.values), "year-month-day")[0]
     seconds = of_text(distinct.values, format, utc=utc)
     return distinct.numbers(seconds, np.isnan(seconds))
 
@@ -129,79 +146,48 @@ def _with_clock(format: str, text: str) -> str:
     return next((one for one in longer if not np.isnan(of_text(pa.array([text]), one)).any()), "")
 
 
-def shown(seconds: float) -> str:
-    """A time for people.
-
-    >>> shown(86400.0), shown(86401.0)
-    ('1970-01-02', '1970-01-02 00:00:01')
-    """
-    text = str(np.datetime64(int(seconds), "s")).replace("T", " ")
-    return text.removesuffix(" 00:00:00")
-
-
 def _of_typed(column: Any, *, utc: bool) -> np.ndarray:
     """Seconds of an Arrow date, timestamp or time-of-day array, NaN where it is null."""
-    if pa.types.is_timestamp(column.type):
-        if column.type.tz is not None and not utc:
-            column = pc.local_timestamp(column)
-        unit = column.type.unit
-    elif pa.types.is_time(column.type):
-        column, unit = column.cast(pa.time64("us")), "us"
-    else:
-        column, unit = column.cast(pa.timestamp("s")), "s"
-    ticks = column.cast(pa.int64()).cast(pa.float64(), safe=False)
-    per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[unit]
-    return np.asarray(ticks.to_numpy(zero_copy_only=False), dtype=np.float64) / per_second
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None and not utc:
+        column = pc.local_timestamp(column)
+    kind = pa.time64("us") if pa.types.is_time(column.type) else pa.timestamp("us")
+    ticks = column.cast(kind, safe=False).cast(pa.int64()).cast(pa.float64(), safe=False)
+    return np.asarray(ticks.to_numpy(zero_copy_only=False)) / 1e6
 
 
-def _parts(values: Any, pattern: str) -> dict[str, Any]:
-    """The pattern's named groups as text, "" where a group is absent; and which values matched."""
+def _parts(values: Any, pattern: str) -> Mapping[str, np.ndarray]:
+    """The pattern's named groups as numbers, NaN where one is absent."""
     matches = pc.extract_regex(values, pattern)
-    groups = {name: matches.field(name) for name in re.compile(pattern).groupindex}
-    return groups | {"matched": np.asarray(matches.is_valid(), dtype=bool)}
+    parts = defaultdict[str, np.ndarray](lambda: np.full(len(values), np.nan))
+    for name in re.compile(pattern).groupindex:
+        text = matches.field(name)
+        if name in _WORDS:
+            word = pc.utf8_slice_codeunits(pc.utf8_lower(text), 0, 3)
+            number = pc.add(pc.index_in(word, value_set=pa.array(_WORDS[name])), 1)
+        else:
+            number = pc.if_else(pc.equal(text, ""), None, text)
+        parts[name] = number.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return parts
 
 
-def _number(part: dict[str, Any], name: str, absent: float) -> np.ndarray:
-    if name not in part:
-        return np.full(len(part["matched"]), absent)
-    text = part[name]
-    return filled(pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64()), absent)
-
-
-def _days(part: dict[str, Any]) -> np.ndarray:
+def _days(part: Mapping[str, np.ndarray]) -> np.ndarray:
     """Days since 1970, NaN where the month has no such day."""
-    year, day = _number(part, "year", 0), _number(part, "day", 0)
-    short = filled(pc.equal(pc.utf8_length(part["year"]), 2), False)  # 01 is 2001, 0001 is not
-    year = np.where(short, year + 1900 + 100 * (year < CENTURY_TURN), year)
-    if "name" in part:
-        name = pc.utf8_slice_codeunits(pc.utf8_lower(part["name"]), 0, 3)
-        month = filled(pc.index_in(name, value_set=pa.array(MONTHS)), -1) + 1
-    else:
-        month = _number(part, "month", 0)
-    months = ((year - 1970) * 12 + np.clip(month, 1, 12) - 1).astype(np.int64)
+    short, day, month = part["short"], part["day"], np.fmax(part["month"], part["name"])
+    year = np.fmax(part["year"], short + 1900 + 100 * (short < CENTURY_TURN))
+    months = np.nan_to_num((year - 1970) * 12 + month - 1).astype(np.int64)
     first, after = ((months + k).astype("M8[M]").astype("M8[D]").astype(np.int64) for k in (0, 1))
     real = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= after - first)
     return np.where(real, first + day - 1, np.nan)
 
 
-def _seconds_of_day(part: dict[str, Any]) -> np.ndarray:
-    hour, minute, second = (_number(part, name, 0) for name in ("hour", "minute", "second"))
-    half = pc.utf8_lower(part["half"]) if "half" in part else pa.nulls(len(hour), pa.string())
-    after_noon, before_noon = (filled(pc.equal(half, word), False) for word in ("pm", "am"))
+def _seconds_of_day(part: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds since midnight, which is where none is said; NaN where the day has no such time."""
+    hour, minute, second = (np.nan_to_num(part[name]) for name in ("hour", "minute", "second"))
+    whole_day, half = np.isnan(part["half"]), part["half"]
     real = (hour <= 24) & (minute < 60) & (second < 61)
-    real &= ~(after_noon | before_noon) | ((hour >= 1) & (hour <= 12))
-    hour = np.where(after_noon | before_noon, hour % 12, hour) + 12 * after_noon
+    real &= whole_day | ((hour >= 1) & (hour <= 12))
+    hour = np.where(whole_day, hour, hour % 12 + 12 * (half == 2))
     return np.where(real, 3600 * hour + 60 * minute + second, np.nan)
-
-
-def _seconds_ahead(part: dict[str, Any]) -> np.ndarray:
-    """How far the zone is ahead of UTC."""
-    if "zone" not in part:
-        return np.zeros(len(part["matched"]))
-    inner = _parts(part["zone"], r"^(?P<sign>[+-])(?P<hour>\d{2}):?(?P<minute>\d{2})$")
-    behind = filled(pc.equal(inner["sign"], "-"), False)
-    ahead = 3600 * _number(inner, "hour", 0) + 60 * _number(inner, "minute", 0)
-    return np.where(behind, -ahead, ahead)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,50 +197,39 @@ class Clock:
     column: str
     format: str
 
-    @staticmethod
-    def candidates(column: Any) -> tuple[str, ...]:
-        """The ways in which every value can be read, the likeliest first.
-
-        >>> Clock.candidates(pa.array(["2011-01-31", "2011-02-01"]))
-        ('year-month-day',)
-        >>> Clock.candidates(pa.array([881250949, 881250950])), Clock.candidates(pa.array(["?"]))
-        (('number',), ())
-        """
-        column = array(column)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            return (TYPED,)
-        texts = factor(column).values
-        known = tuple(name for name in formats(texts) if name != CLOCK)
-        read = numbers(texts)
-        return known if read.unreadable or not len(texts) else (*known, NUMBER)
-
-    @staticmethod
-    def readings(name: str, column: Any, asked: str | None) -> "list[Clock]":
+    @classmethod
+    def readings(cls, name: str, column: Any, asked: str | None = None) -> "list[Clock]":
         """The ways in which the first value can be read, the likeliest first; or the one asked for.
 
         Raises DataError if there is none.
+
+        >>> [clock.format for clock in Clock.readings("t", pa.array(["2011-01-31", "?"]))]
+        ['year-month-day']
+        >>> [clock.format for clock in Clock.readings("t", pa.array([881250949, 881250950]))]
+        ['number']
         """
         column = array(column)
         texts = column[:1] if pa.types.is_temporal(column.type) else factor(column).values[:1]
-        formats = [asked] if asked else Clock.candidates(texts)
-        if not formats:
+        known = [asked] if asked else [name for name in formats(texts) if name != CLOCK]
+        if not asked and len(texts) and not numbers(texts).unreadable:
+            known.append(NUMBER)
+        if not known:
             got = repr(texts[0].as_py()) if len(texts) else "no values"
             raise DataError(
                 f"expected dates or numbers in the time column {name!r}, got {got}; "
                 "write them as 2011-01-31 or 2011-01-31 14:30, or say how with --time-format"
             )
-        return [Clock(column=name, format=format) for format in formats]
+        return [cls(column=name, format=format) for format in known]
 
     def seconds(self, table: Any, before: int = 0) -> np.ndarray:
         """Times of the rows; a row without one is an error. `before`: rows that came earlier."""
-        read = self._read(table[self.column])
-        unknown = np.isnan(read.values)
+        column = table[self.column]
+        times = numbers(column) if self.format == NUMBER else read(column, self.format, utc=True)
+        unknown = np.isnan(times.values)
         if unknown.any():
             row = before + int(np.argmax(unknown)) + 1
-            got = repr(read.example) if read.unreadable else "nothing"
-            longer = _with_clock(self.format, read.example) if read.unreadable else ""
-            raise Unreadable(self, row, got, f", or say --time-format '{longer}'" if longer else "")
-        return read.values
+            raise Unreadable(self, row, times.example, _with_clock(self.format, times.example))
+        return times.values
 
     def period(self, table: Any) -> tuple[str, str]:
         """The times of the first and the last row in words; a number that is no date as it is.
@@ -263,12 +238,20 @@ class Clock:
         >>> Clock(column="t", format="day/month/year").period(table)
         ('2011-01-31', '2011-02-01')
         """
-        ends = self.seconds(table.take([0, table.num_rows - 1]))
+        first, last = self.seconds(table.take([0, table.num_rows - 1]))
+        return self.shown(first), self.shown(last)
+
+    def shown(self, value: float) -> str:
+        """A time of the column for people.
+
+        >>> [Clock(column="t", format="number").shown(value) for value in (12.0, 881250949.0)]
+        ['12', '1997-12-04 15:55:49']
+        """
         try:
-            unit = self.per_second(float(ends[0]))
-        except DataError:
-            return f"{ends[0]:g}", f"{ends[1]:g}"
-        return shown(ends[0] / unit), shown(ends[1] / unit)
+            seconds = int(value / self.per_second(value))
+        except DataError:  # no time since 1970
+            return f"{value:g}"
+        return str(np.datetime64(seconds, "s")).replace("T", " ").removesuffix(" 00:00:00")
 
     def doubts(self, table: Any) -> tuple[str, ...]:
         """A note where times are small whole numbers that come again and again, as ages do.
@@ -289,11 +272,6 @@ class Clock:
             "age or a number of things, name another column",
         )
 
-    def _read(self, column: Any) -> Numbers:
-        if self.format == NUMBER:
-            return numbers(column)
-        return read(column, self.format, utc=True)
-
     def per_second(self, value: float) -> float:
         """What one second is in the column's numbers, told from the size of one of them."""
         if self.format != NUMBER:
@@ -308,22 +286,13 @@ class Clock:
 
 
 class Unreadable(DataError):
-    """A row whose time cannot be read as those before it."""
+    """A row whose time cannot be read as those before it; `other`: a format that reads it."""
 
-    def __init__(self, clock: Clock, row: int, got: str, advice: str = "") -> None:
-        self.clock, self.row, self.got = clock, row, got
+    def __init__(self, clock: Clock, row: int, got: str, other: str = "") -> None:
+        self.row, self.got = row, got
+        advice = f", or say --time-format {shlex.quote(other)}" if other else ""
         super().__init__(
             f"expected a time written as {clock.format} in every row of {clock.column!r}, got "
-            f"{got} (first at row {row}); mend those rows or leave them out{advice}"
-        )
-
-
-class OutOfOrder(DataError):
-    """A row that is older than the one before it."""
-
-    def __init__(self, clock: Clock, row: int, later: float, earlier: float) -> None:
-        words = "{:g}".format if clock.format == NUMBER else shown
-        super().__init__(
-            f"expected rows in order of {clock.column!r}, got {words(later)} after "
-            f"{words(earlier)} at row {row}; sort them by time first"
+            f"{repr(got) if got else 'nothing'} (first at row {row}); "
+            f"mend those rows or leave them out{advice}"
         )

@@ -15,10 +15,11 @@ What comes later and does not fit is put in a defined place and remarked upon:
 How an encoder is fitted: `fairsaoml.streams.table.kinds`.
 """
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Encoded(NamedTuple):
 class Numeric:
     """Standardised: (v - center) / scale within +-5; v in signed logarithms if `unit` is set."""
 
-    kind: ClassVar[str] = "numeric"
+    kind: str = "numeric"
     name: str
     center: float
     scale: float
@@ -82,16 +83,16 @@ class Numeric:
         with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
             scaled = (logarithm(read.values, self.unit) - self.center) / self.scale
         beyond = int((np.abs(scaled) > CLIP).sum())
-        cut = Remark(self.name, beyond, f"are cut at {CLIP:g} standard deviations")
-        more = [cut] if beyond > MUCH_CLIPPED * len(scaled) else []
-        return _with_gaps(self, [np.clip(scaled, -CLIP, CLIP)], read, "hold no number", more)
+        many = beyond if beyond > MUCH_CLIPPED * len(scaled) else 0
+        cut = Remark(self.name, many, f"are cut at {CLIP:g} standard deviations")
+        return _with_gaps(self, [np.clip(scaled, -CLIP, CLIP)], read, "hold no number", cut)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Categorical:
     """One feature per level and one for all others; a column of two levels is one feature."""
 
-    kind: ClassVar[str] = "categorical"
+    kind: str = "categorical"
     name: str
     levels: tuple[str, ...]
     share: float = 0.0  # of the second of two levels in the first task: stands in for the unknown
@@ -112,25 +113,22 @@ class Categorical:
         per_value = np.where(place < 0, other, place)
         missing = self.levels.index(MISSING) if MISSING in self.levels else other
         codes = distinct.spread(per_value, missing)
-        remarks = []
-        absent = int((distinct.codes < 0).sum())
-        if absent and missing == other:
-            remarks.append(Remark(self.name, absent, NO_VALUE))
+        absent = int((distinct.codes < 0).sum()) if missing == other else 0
         new = distinct.numbers(per_value.astype(np.float64), per_value == other)
-        if new.unreadable and other < MAX_CATEGORIES:  # beyond that, rare ones were folded
-            remarks.append(
-                Remark(self.name, new.unreadable, "are of no known category", new.example)
-            )
-        if other == 2:
-            return _stack([np.array([0.0, 1.0, self.share])[codes]], remarks)
-        return Encoded(np.eye(other + 1, dtype=np.float32)[codes], tuple(remarks))
+        strange = new.unreadable if other < MAX_CATEGORIES else 0  # beyond, rare ones were folded
+        two = np.array([[0.0], [1.0], [self.share]], np.float32)
+        return _encoded(
+            (two if other == 2 else np.eye(other + 1, dtype=np.float32))[codes],
+            Remark(self.name, absent, NO_VALUE),
+            Remark(self.name, strange, "are of no known category", new.example),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Date:
     """Years since the first task, and where in the year, the week and the day (sine, cosine)."""
 
-    kind: ClassVar[str] = "date"
+    kind: str = "date"
     name: str
     format: str
     center: float  # seconds since 1970
@@ -141,27 +139,29 @@ class Date:
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the columns of x."""
-        dated = self.format != dates.CLOCK
-        parts = ["trend", *_circle("year"), *_circle("week")] if dated else []
-        parts += _circle("day") if self.hours else ()
         flag = (f"{self.name}={MISSING}",) if self.flag else ()
-        return (*(f"{self.name}:{part}" for part in parts), *flag)
+        return (*(f"{self.name}:{part}" for part in self._parts(np.zeros(1))), *flag)
 
     def encode(self, column: Any) -> Encoded:
         """(row, part)."""
         read = dates.read(column, self.format)
-        seconds = np.nan_to_num(read.values)
-        parts = [] if self.format == dates.CLOCK else self._calendar(seconds)
-        if self.hours:
-            parts += _turn(seconds / dates.DAY)
-        return _with_gaps(self, parts, read, "hold no date that could be read")
+        parts = self._parts(np.nan_to_num(read.values))
+        return _with_gaps(self, [*parts.values()], read, "hold no date that could be read")
 
-    def _calendar(self, seconds: np.ndarray) -> list[np.ndarray]:
-        trend = np.clip((seconds - self.center) / self.scale, -CLIP, CLIP)
-        days = np.floor(seconds / dates.DAY).astype("M8[D]")
-        day_of_year = (days - days.astype("M8[Y]").astype("M8[D]")).astype(np.float64)
-        day_of_week = (days.astype(np.int64) + FIRST_WEEKDAY) % 7
-        return [trend, *_turn(day_of_year / (dates.YEAR / dates.DAY)), *_turn(day_of_week / 7)]
+    def _parts(self, seconds: np.ndarray) -> dict[str, np.ndarray]:
+        parts, turns = {}, {}
+        if self.format != dates.CLOCK:
+            parts["trend"] = np.clip((seconds - self.center) / self.scale, -CLIP, CLIP)
+            days = np.floor(seconds / dates.DAY).astype("M8[D]")
+            day_of_year = (days - days.astype("M8[Y]").astype("M8[D]")).astype(np.float64)
+            turns["year"] = day_of_year / (dates.YEAR / dates.DAY)
+            turns["week"] = (days.astype(np.int64) + FIRST_WEEKDAY) % 7 / 7
+        if self.hours:
+            turns["day"] = seconds / dates.DAY
+        for period, share in turns.items():
+            parts[f"{period}_sin"] = np.sin(2 * np.pi * share)
+            parts[f"{period}_cos"] = np.cos(2 * np.pi * share)
+        return parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,21 +222,15 @@ class Encoder:
 
     def notes(self) -> tuple[str, ...]:
         """One sentence for each reason a column was left out."""
-        reasons = dict.fromkeys(column.reason for column in self.dropped)
-        return tuple(
-            f"left out, {reason}: {', '.join(c.name for c in self.dropped if c.reason == reason)}"
-            for reason in reasons
-        )
+        names: dict[str, list[str]] = {}
+        for column in self.dropped:
+            names.setdefault(column.reason, []).append(column.name)
+        return tuple(f"left out, {reason}: {', '.join(names[reason])}" for reason in names)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values only."""
-        return {
-            "version": VERSION,
-            "columns": [{"kind": c.kind} | _plain(c) for c in self.columns],
-            "dropped": [_plain(column) for column in self.dropped],
-            "label": None if self.label is None else _plain(self.label),
-            "sensitive": [_plain(role) for role in self.sensitive],
-        }
+        plain: dict[str, Any] = json.loads(json.dumps({"version": VERSION} | asdict(self)))
+        return plain
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> "Encoder":
@@ -286,53 +280,29 @@ def _protected(saved: Mapping[str, Any]) -> Protected:
     return Crossed(parts=parts, levels=tuple(saved["levels"]))
 
 
-def logarithm(values: np.ndarray, unit: float | None) -> np.ndarray:
+def logarithm(values: np.ndarray, unit: float | np.ndarray | None) -> np.ndarray:
     return values if unit is None else np.sign(values) * np.log1p(np.abs(values) / unit)
 
 
 def _with_gaps(
-    column: Numeric | Date,
-    parts: list[np.ndarray],
-    read: Numbers,
-    unreadable: str,
-    remarks: Sequence[Remark] = (),
+    column: Numeric | Date, parts: list[np.ndarray], read: Numbers, unreadable: str, *more: Remark
 ) -> Encoded:
     """Parts with 0 where there is no usable value, which a flag or a remark says."""
     absent = np.isnan(read.values)
-    gaps = []
-    if read.unreadable:
-        gaps.append(Remark(column.name, read.unreadable, unreadable, read.example))
     unflagged = 0 if column.flag else int(absent.sum()) - read.unreadable
-    if unflagged:
-        gaps.append(Remark(column.name, unflagged, NO_VALUE))
     features = [np.where(absent, 0.0, part) for part in parts]
-    return _stack([*features, absent] if column.flag else features, [*gaps, *remarks])
+    return _encoded(
+        np.stack([*features, absent] if column.flag else features, axis=1).astype(np.float32),
+        Remark(column.name, read.unreadable, unreadable, read.example),
+        Remark(column.name, unflagged, NO_VALUE),
+        *more,
+    )
 
 
-def _stack(features: list[np.ndarray], remarks: list[Remark]) -> Encoded:
-    return Encoded(np.stack(features, axis=1).astype(np.float32), tuple(remarks))
-
-
-def _circle(period: str) -> tuple[str, str]:
-    return f"{period}_sin", f"{period}_cos"
-
-
-def _turn(share: np.ndarray) -> list[np.ndarray]:
-    return [np.sin(2 * np.pi * share), np.cos(2 * np.pi * share)]
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    return {
-        name: list(part) if isinstance(part, tuple) else part
-        for name, part in asdict(value).items()
-    }
+def _encoded(x: np.ndarray, *remarks: Remark) -> Encoded:
+    return Encoded(x, tuple(remark for remark in remarks if remark.rows))
 
 
 def _made(cls: type, saved: Mapping[str, Any]) -> Any:
-    return cls(
-        **{
-            name: tuple(part) if isinstance(part, list) else part
-            for name, part in saved.items()
-            if name != "kind"
-        }
-    )
+    lists = {name: tuple(part) for name, part in saved.items() if isinstance(part, list)}
+    return cls(**{**saved, **lists})

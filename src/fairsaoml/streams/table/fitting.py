@@ -1,6 +1,6 @@
 """What is fitted on a stream's first task: the encoder with its roles, and notes on its limits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Task
+from fairsaoml.streams.table import dates
 from fairsaoml.streams.table.columns import SHOWN, dressed, factor, require_flat, some
-from fairsaoml.streams.table.dates import Clock
 from fairsaoml.streams.table.encoder import Date, Encoder, Numeric
 from fairsaoml.streams.table.groups import fit_sensitive
 from fairsaoml.streams.table.guess import may_be_protected
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Roles, fit_label
-from fairsaoml.streams.table.survey import MONTH_OR_DAY, ambiguous
+from fairsaoml.streams.table.survey import MONTH_OR_DAY, day_or_month
 
 SMALL_START = 30  # a first task of fewer rows is worth a note
 FEW_IN_GROUP = 10  # fewer rows of a group in the first task say little of it
@@ -25,11 +25,7 @@ GIVES_AWAY = 0.98  # area under the curve from which one column says what label 
 
 
 def fit_first_task(
-    first: Any,
-    roles: Roles,
-    positive: Any,
-    time_format: str | None = None,
-    known_groups: Mapping[str, Sequence[str]] | None = None,
+    first: Any, roles: Roles, positive: Any, time_format: str | None, known: Mapping[str, list[str]]
 ) -> tuple[Encoder, tuple[str, ...]]:
     """The encoder, label and groups included, from the first task's labelled rows; and notes.
 
@@ -41,18 +37,17 @@ def fit_first_task(
     label, notes = fit_label(roles.label, first[roles.label], positive)
     table = first.filter(pa.array(label.codes(first[roles.label]) >= 0))
     sensitive = tuple(
-        fit_sensitive(spec, first.column_names, table, known_groups) for spec in roles.sensitive
+        fit_sensitive(spec, first.column_names, table, known) for spec in roles.sensitive
     )
     encoder = fit_encoder(
         table.select(list(roles.inputs)),
-        keep=roles.inputs if roles.named else (),
+        keep=roles.named,
         time_format=time_format,
     )
     notes = (*notes, *encoder.notes())
     if not encoder.columns:
         raise DataError(
-            f"expected inputs besides label and groups, got none ({'; '.join(notes)}); "
-            "name the columns to use"
+            f"expected inputs besides label and groups, got none ({'; '.join(notes)}); name some"
         )
     encoder = replace(encoder, label=label, sensitive=sensitive)
     return encoder, (*notes, *_doubts(table, encoder, time_format))
@@ -94,11 +89,11 @@ def _doubts(table: Any, encoder: Encoder, time_format: str | None) -> Iterator[s
             others = sorted({*distinct.values.to_pylist()} - {*folded.to_pylist()})
             yield f"column {name!r}: values that differ in case only are one: {some(others)}"
     for name in (column.name for column in encoder.columns if isinstance(column, Date)):
-        if time_format is None and set(Clock.candidates(table[name])) >= MONTH_OR_DAY:
-            yield ambiguous(name)
+        if time_format is None and set(dates.formats(table[name])) >= MONTH_OR_DAY:
+            yield day_or_month(name)
 
 
-def leaks(first: Task, last: Task | None, encoder: Encoder) -> tuple[str, ...]:
+def leaks(encoder: Encoder, first: Task, last: Task | None = None) -> tuple[str, ...]:
     """Notes on columns that alone say what the label or a group says in the first task.
 
     And on those that say the label in the `last` rows only, where these are known.

@@ -19,24 +19,14 @@ import pyarrow as pa
 
 from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.core.types import Attribute
-from fairsaoml.streams.table.columns import (
-    POINT,
-    canonical,
-    decimal_of,
-    factor,
-    numbers,
-    positions,
-    some,
-    texts,
-)
+from fairsaoml.streams.table import columns as raw
 
 MISSING = "missing"  # what saved encoders of version 1 call the level of rows without a value
 MAX_LEVELS = 12  # groups of one attribute; each brings its own constraints
 MOSTLY = 0.5  # a sensitive column missing more than this tells nothing of fairness
 CROSS, JOINED = "*", " & "  # as typed, and in a level's name
-_THRESHOLD = re.compile(r"(.+?)(>=|<=|>|<)([^<>=]+)")
-_RANGES = re.compile(r"(.+)(:)([^:]+)")
-_VALUE = re.compile(r"([^=]+)(=)(.*)", re.DOTALL)
+# Column, sign and the rest, in the order in which they are tried.
+_SIGNED = (r"(.+?)(>=|<=|>|<)([^<>=]+)", r"(.+)(:)([^:]+)", r"(?s)([^=]+)(=)(.*)")
 
 
 class Grouped(NamedTuple):
@@ -58,14 +48,13 @@ class Sensitive:
     above: bool = False  # whether a number equal to a cut lies below it, as in "age>40"
     fold: bool = False  # whether values that differ in case only are one; not in old encoders
     range: str | None = None  # how a range was asked for, such as "age>40"
-    decimal: str = POINT  # what stands before decimals in the texts of a range
+    decimal: str = raw.POINT  # what stands before decimals in the texts of a range
 
     @property
     def attribute(self) -> Attribute:
         """How learners and reports see it."""
         plain = self.column if self.value is None else f"{self.column}={self.value}"
-        name = self.range or plain
-        return Attribute(name=name, levels=self.levels)
+        return Attribute(name=self.range or plain, levels=self.levels)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -81,20 +70,19 @@ class Sensitive:
         """
         column, unknown = table[self.column], len(self.levels)
         if self.cuts:
-            values = numbers(column, self.decimal).values
+            values = raw.numbers(column, self.decimal).values
             codes = np.searchsorted(self.cuts, values, side="left" if self.above else "right")
             absent = np.isnan(values)
             codes = np.where(absent, unknown, codes).astype(np.int32)
             return Grouped(codes, int(absent.sum()), {})
-        distinct = factor(column)
-        missing = int((distinct.codes < 0).sum())
-        known = self.levels if self.value is None else (self.value,)
-        place = positions(distinct.values, known, fold=self.fold)
-        if self.value is not None:
-            codes = distinct.spread((place == 0).astype(np.int64), unknown)
-            return Grouped(codes.astype(np.int32), missing, {})
-        # Only encoders of version 1 have such a level: there a gap was a group of its own.
-        gap = self.levels.index(MISSING) if MISSING in self.levels else unknown
+        distinct = raw.factor(column)
+        missing, gap = int((distinct.codes < 0).sum()), unknown
+        if self.value is None:
+            place = raw.positions(distinct.values, self.levels, fold=self.fold)
+            if MISSING in self.levels:  # of encoders of version 1: a gap was a group of its own
+                gap = self.levels.index(MISSING)
+        else:  # any other value is of the first of two levels
+            place = raw.positions(distinct.values, [self.value], fold=self.fold) + 1
         codes = distinct.spread(np.where(place < 0, unknown, place), gap).astype(np.int32)
         rows = distinct.counts()
         strange = {distinct.values[i].as_py(): int(rows[i]) for i in np.flatnonzero(place < 0)}
@@ -127,22 +115,18 @@ class Crossed:
             JOINED.join(pair) if all(pair) else ""
             for pair in product(*((*part.levels, "") for part in self.parts))
         ]
-        place = {level: code for code, level in enumerate(self.levels)}
-        code_of = np.array([place.get(pair, len(self.levels)) for pair in pairs], np.int32)
+        code_of = {level: code for code, level in enumerate(self.levels)}
+        codes = np.array([code_of.get(pair, len(self.levels)) for pair in pairs], np.int32)
         shape = [len(part.levels) + 1 for part in self.parts]
         pair_of = np.ravel_multi_index([one.codes for one in grouped], shape)
-        rows = dict(zip(*np.unique(pair_of, return_counts=True), strict=True))
-        new = {pairs[i]: int(n) for i, n in rows.items() if pairs[i] and pairs[i] not in place}
-        of_parts = {
+        strange = {
             f"{part.column}={value}": n
             for part, one in zip(self.parts, grouped, strict=True)
             for value, n in one.strange.items()
         }
-        return Grouped(
-            codes=code_of[pair_of],
-            missing=max(one.missing for one in grouped),
-            strange=of_parts | new,
-        )
+        rows = zip(pairs, np.bincount(pair_of, minlength=len(pairs)).tolist(), strict=True)
+        strange |= {pair: n for pair, n in rows if n and pair and pair not in code_of}
+        return Grouped(codes[pair_of], max(one.missing for one in grouped), strange)
 
 
 Protected = Sensitive | Crossed
@@ -154,7 +138,7 @@ def columns_of(spec: str, columns: Sequence[str]) -> list[str]:
     >>> columns_of("sex*age>40", ["sex", "age"]), columns_of("a=b", ["a=b"])
     (['sex', 'age'], ['a=b'])
     """
-    return [_parsed(part, columns)[0] for part in _parts(spec, columns)]
+    return [column for _, column, _, _ in _parts(spec, columns)]
 
 
 def listed(spec: str, columns: Sequence[str]) -> list[str]:
@@ -191,16 +175,13 @@ def known_by_column(known: Any, protected: Sequence[str]) -> dict[str, list[str]
                 f"expected known groups of a sensitive column, got {name!r}; "
                 f"{closest(name, protected)}"
             )
-        several = [values] if isinstance(values, str) else values
-        levels.setdefault(name, []).extend(filter(None, canonical(texts(several)).to_pylist()))
+        texts = raw.texts([values] if isinstance(values, str) else values)
+        levels.setdefault(name, []).extend(filter(None, raw.canonical(texts).to_pylist()))
     return levels
 
 
 def fit_sensitive(
-    spec: str,
-    columns: Sequence[str],
-    table: Any,
-    known: Mapping[str, Sequence[str]] | None = None,
+    spec: str, columns: Sequence[str], table: Any, known: Mapping[str, Sequence[str]]
 ) -> Protected:
     """The groups of one spec, from the first task; `known`: others that come later, by column.
 
@@ -208,120 +189,97 @@ def fit_sensitive(
         ConfigError: A range that is none.
         DataError: Fewer than two groups, more than `MAX_LEVELS`, or mostly no values.
 
-    >>> fit_sensitive("race=b", ["race"], pa.table({"race": ["b", "w", "a"]})).levels
+    >>> fit_sensitive("race=b", ["race"], pa.table({"race": ["b", "w", "a"]}), {}).levels
     ('not b', 'b')
-    >>> fit_sensitive("age:30,50", ["age"], pa.table({"age": [20, 30, 60]})).levels
+    >>> fit_sensitive("age:30,50", ["age"], pa.table({"age": [20, 30, 60]}), {}).levels
     ('below 30', '30 to 50', '50 and above')
     """
-    known = known or {}
-    parts = tuple(_fit(part, columns, table, known) for part in _parts(spec, columns))
+    parts = tuple(
+        _fit_range(part, name, sign, rest, table[name])
+        if sign not in ("", "=")
+        else fit_levels(name, table[name], rest if sign else None, known.get(name, ()))
+        for part, name, sign, rest in _parts(spec, columns)
+    )
     if len(parts) == 1:
         return parts[0]
     pairs = [*product(*(part.levels for part in parts))]
-    levels = [JOINED.join(pair) for pair in pairs]
-    later = [
-        any(level in known.get(part.column, ()) for level, part in zip(pair, parts, strict=True))
-        for pair in pairs
-    ]
-    rows = np.bincount(
-        Crossed(parts=parts, levels=tuple(levels)).codes(table).codes, minlength=len(levels)
-    )
-    seen = [
+    every = Crossed(parts=parts, levels=tuple(map(JOINED.join, pairs)))
+    rows = np.bincount(every.codes(table).codes, minlength=len(pairs))
+    later = [{*known.get(part.column, ())} for part in parts]
+    levels = [
         level
-        for level, count, comes in zip(levels, rows[: len(levels)], later, strict=True)
-        if count or comes
+        for level, pair, count in zip(every.levels, pairs, rows, strict=False)
+        if count or any(value in levels for value, levels in zip(pair, later, strict=True))
     ]
-    return Crossed(parts=parts, levels=_countable(spec, seen))
+    return Crossed(parts=parts, levels=_countable(spec, levels))
 
 
-def _parts(spec: str, columns: Sequence[str]) -> list[str]:
-    return [spec] if spec in columns else spec.split(CROSS)
+def _parts(spec: str, columns: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Each part of a spec: itself, its column, a sign and the rest; a column may have signs."""
+    parted = []
+    for part in [spec] if spec in columns else spec.split(CROSS):
+        matches = [match.groups() for match in (re.fullmatch(p, part) for p in _SIGNED) if match]
+        known = [reading for reading in matches if reading[0] in columns]
+        whole = (part, "", "")
+        name, sign, rest = whole if part in columns else (*known, *matches, whole)[0]
+        parted.append((part, name, sign, rest))
+    return parted
 
 
-def _parsed(spec: str, columns: Sequence[str]) -> tuple[str, str, str]:
-    """Column, sign and the rest; a column may itself contain the sign."""
-    if spec in columns:
-        return spec, "", ""
-    readings = [
-        (match[1], match[2], match[3])
-        for match in (pattern.fullmatch(spec) for pattern in (_THRESHOLD, _RANGES, _VALUE))
-        if match
-    ]
-    known = [reading for reading in readings if reading[0] in columns]
-    return next(iter(known or readings), (spec, "", ""))
-
-
-def _fit(
-    spec: str, columns: Sequence[str], table: Any, known: Mapping[str, Sequence[str]]
-) -> Sensitive:
-    name, sign, rest = _parsed(spec, columns)
-    if sign in ("", "="):
-        return fit_levels(name, table[name], rest if sign else None, known.get(name, ()))
-    cuts = _cuts(spec, rest)
+def _fit_range(spec: str, name: str, sign: str, rest: str, column: Any) -> Sensitive:
+    try:
+        cuts = [float(number) for number in rest.split(",")]
+    except ValueError:
+        cuts = [math.nan]
+    if not all(map(math.isfinite, cuts)) or sorted(set(cuts)) != cuts:
+        raise ConfigError(
+            f"expected rising numbers in the sensitive range {spec!r}, got {rest!r}; "
+            "write for example age>40 or age:18,30,50"
+        )
     above = sign in (">", "<=")  # the number itself is on the lower side
     if sign == ":":
         between = [f"{low:g} to {high:g}" for low, high in pairwise(cuts)]
         levels = [f"below {cuts[0]:g}", *between, f"{cuts[-1]:g} and above"]
     else:
-        levels = [f"{'<=' if above else '<'}{cuts[0]:g}", f"{'>' if above else '>='}{cuts[0]:g}"]
+        levels = [f"{side}{cuts[0]:g}" for side in (("<=", ">") if above else ("<", ">="))]
     fitted = Sensitive(
         column=name,
         levels=_countable(spec, levels),
         cuts=tuple(cuts),
         above=above,
         range=spec.replace(" ", ""),
-        decimal=decimal_of(table[name]),
+        decimal=raw.decimal_of(column),
     )
-    grouped = fitted.codes(table)
-    _require_values(name, grouped.missing, table.num_rows)
-    seen = [level for code, level in enumerate(levels) if (grouped.codes == code).any()]
-    if len(seen) < 2:
-        raise _one_group(spec, seen)
+    grouped = fitted.codes({name: column})
+    _require_values(name, grouped.missing, len(column))
+    _countable(spec, [level for code, level in enumerate(levels) if code in grouped.codes])
     return fitted
-
-
-def _cuts(spec: str, text: str) -> list[float]:
-    try:
-        cuts = [float(part) for part in text.split(",")]
-    except ValueError:
-        cuts = []
-    if not cuts or not all(map(math.isfinite, cuts)) or sorted(set(cuts)) != cuts:
-        raise ConfigError(
-            f"expected rising numbers in the sensitive range {spec!r}, got {text!r}; "
-            "write for example age>40 or age:18,30,50"
-        )
-    return cuts
 
 
 def fit_levels(
     name: str, column: Any, value: str | None = None, known: Sequence[str] = ()
 ) -> Sensitive:
     """The levels of a column, or one value against the rest, from the first task and `known`."""
-    distinct = factor(column).folded()
+    distinct = raw.factor(column).folded()
     _require_values(name, int((distinct.codes < 0).sum()), len(distinct.codes))
-    seen = distinct.values.to_pylist()
-    new = {level.lower(): level for level in known}
-    for level in seen:
-        new.pop(level.lower(), None)
-    values = in_order_of_size([*seen, *new.values()])
-    values = [level for level in values if level != MISSING]  # the word for what it says
-    later = f", or name those that come later: --known-groups {shlex.quote(f'{name}=VALUE')}"
+    spelled = {level.lower(): level for level in [*known, *distinct.values.to_pylist()]}
+    # "missing" is the word for what it says.
+    levels = in_order_of_size([level for level in spelled.values() if level != MISSING])
     if value is not None:
-        value = canonical(pa.array([value])).to_pylist()[0] or value
-        same = [level for level in values if level.lower() == value.lower()]
-        if not same:
+        value = raw.canonical(pa.array([value])).to_pylist()[0] or value
+        chosen = spelled.get(value.lower(), "")
+        if chosen not in levels:
             raise DataError(
                 f"expected {value!r} among the values of the sensitive column {name!r}, "
-                f"got {some(values)} in the first task; {closest(value, values)}; if it comes "
+                f"got {raw.some(levels)} in the first task; {closest(value, levels)}; if it comes "
                 f"later, add --known-groups {shlex.quote(f'{name}={value}')}"
             )
-        if len(values) == 1:
-            raise _one_group(name, values, later)
-        levels = (f"not {same[0]}", same[0])
-        return Sensitive(column=name, levels=levels, value=same[0], fold=True)
-    if len(values) < 2:
-        raise _one_group(name, values, later)
-    return Sensitive(column=name, levels=_countable(name, values), fold=True)
+    if len(levels) < 2:
+        option = shlex.quote(f"{name}=VALUE")
+        raise _one_group(name, levels, f", or name those that come later: --known-groups {option}")
+    if value is not None:
+        return Sensitive(column=name, levels=(f"not {chosen}", chosen), value=chosen, fold=True)
+    return Sensitive(column=name, levels=_countable(name, levels), fold=True)
 
 
 def _require_values(name: str, missing: int, rows: int) -> None:
@@ -339,8 +297,8 @@ def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
     if len(levels) > MAX_LEVELS:
         raise DataError(
             f"expected at most {MAX_LEVELS} groups in the sensitive column {name!r}, got "
-            f"{len(levels)} ({some(levels)}) in the first task; group its values first, name one "
-            f"({name}={levels[0]}), or cut numbers into ranges ({name}:18,30,50)"
+            f"{len(levels)} ({raw.some(levels)}) in the first task; group its values first, name "
+            f"one ({name}={levels[0]}), or cut numbers into ranges ({name}:18,30,50)"
         )
     return tuple(levels)
 
@@ -348,7 +306,8 @@ def _countable(name: str, levels: Sequence[str]) -> tuple[str, ...]:
 def _one_group(name: str, values: Sequence[str], later: str = "") -> DataError:
     return DataError(
         f"expected two or more groups in the sensitive column {name!r}, got one "
-        f"({some(values)}) in the first task; make the tasks larger or choose another column{later}"
+        f"({raw.some(values)}) in the first task; "
+        f"make the tasks larger or choose another column{later}"
     )
 
 

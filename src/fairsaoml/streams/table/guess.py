@@ -6,20 +6,10 @@ from collections.abc import Collection
 
 from fairsaoml.streams.table.columns import factor, is_flat
 from fairsaoml.streams.table.groups import MAX_LEVELS
-from fairsaoml.streams.table.reading import Source
+from fairsaoml.streams.table.reading import Source, read_table
+from fairsaoml.streams.table.roles import known_words
 
 FIRST_ROWS = 10_000
-PROTECTED = re.compile(  # words in the name of a column that the law may protect
-    r"sex|gender|race|racial|ethnic\w*|age|\w*birth\w*|dob|religio\w*|disab\w*|nationality|"
-    r"citizen\w*|marital|married|pregnan\w*|veteran|orientation|foreign\w*|colou?r|"
-    r"geschlecht|alter|herkunft|sexe|sexo|sesso|genero"
-)
-OUTCOME = re.compile(  # words in the name of a column that is to be predicted
-    r"label|y|target|outcome|class|result|status|decision|approv\w*|accept\w*|grant\w*|admit\w*|"
-    r"admission|hired?|select\w*|shortlist\w*|promot\w*|default\w*|(re)?paid|repay\w*|churn\w*|"
-    r"fraud\w*|recid\w*|arrest\w*|search\w*|readmit\w*|success\w*|pass(ed)?|income|bewilligt|"
-    r"genehmigt|zusage"
-)
 
 
 def guessed_options(source: Source, wanted: Collection[str]) -> list[str]:
@@ -34,17 +24,14 @@ def guessed_options(source: Source, wanted: Collection[str]) -> list[str]:
     >>> guessed_options(open_source(table), ["label", "sensitive"])
     ['--label', 'hired', '--sensitive', 'sex,age']
     """
-    head = next(source.batches(source.columns), None)
-    if head is None:
-        return []
-    head = head.slice(0, FIRST_ROWS)
+    head = read_table(source.first(FIRST_ROWS))
     flat = [name for name in head.column_names if is_flat(head.schema.field(name).type)]
     values = {name: len(factor(head[name]).folded().values) for name in flat}
     options = []
     protected = [name for name in values if may_be_protected(name)]
     if "label" in wanted:
         pairs = [name for name, count in values.items() if count == 2 and name not in protected]
-        named = [name for name in pairs if any(map(OUTCOME.fullmatch, words(name)))]
+        named = [name for name in pairs if _has_word(name, "outcome")]
         if likely := (named or pairs)[-1:]:
             options += ["--label", shlex.quote(likely[0])]
     few = [name for name in protected if 2 <= values[name] <= MAX_LEVELS]
@@ -59,7 +46,12 @@ def may_be_protected(name: str) -> bool:
     >>> may_be_protected("ageAtEntry"), may_be_protected("SEX_code"), may_be_protected("mileage")
     (True, True, False)
     """
-    return any(map(PROTECTED.fullmatch, words(name)))
+    return _has_word(name, "protected")
+
+
+def _has_word(name: str, kind: str) -> bool:
+    pattern = "|".join(known_words()["columns"][kind])
+    return any(re.fullmatch(pattern, word) for word in words(name))
 
 
 def words(name: str) -> list[str]:

@@ -16,27 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import ConfigError, closest
-from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.columns import (
-    Factor,
-    Numbers,
-    array,
-    decimal_of,
-    factor,
-    is_flat,
-    numbers,
-)
-from fairsaoml.streams.table.encoder import (
-    KINDS,
-    MAX_CATEGORIES,
-    Categorical,
-    Column,
-    Date,
-    Dropped,
-    Encoder,
-    Numeric,
-    logarithm,
-)
+from fairsaoml.streams.table import columns as raw
+from fairsaoml.streams.table import dates, encoder
 from fairsaoml.streams.table.groups import MISSING, in_order_of_size
 from fairsaoml.streams.table.reading import need, read_table
 
@@ -66,7 +47,7 @@ def fit_encoder(
     kinds: Mapping[str, str] | None = None,
     keep: Collection[str] = (),
     time_format: str | None = None,
-) -> Encoder:
+) -> encoder.Encoder:
     """An encoder of every column of a table, fitted on all its rows.
 
     `kinds` says what a column is where the guess would be wrong: column -> "numeric",
@@ -77,55 +58,55 @@ def fit_encoder(
     kinds = dict(kinds or {})
     need(kinds, table.column_names)
     for kind in kinds.values():
-        if kind not in (*KINDS, "drop"):
-            raise ConfigError(f"expected a kind of column, got {kind!r}; {closest(kind, KINDS)}")
-    fitted = [
-        _fit(name, table[name], kinds.get(name), time_format, keep=name in keep)
+        if kind not in (*encoder.KINDS, "drop"):
+            raise ConfigError(
+                f"expected a kind of column, got {kind!r}; {closest(kind, encoder.KINDS)}"
+            )
+    fitted = {
+        name: _fit(name, table[name], kinds.get(name), time_format, keep=name in keep)
         for name in table.column_names
-    ]
-    return Encoder(
-        columns=tuple(column for column in fitted if not isinstance(column, Dropped)),
-        dropped=tuple(column for column in fitted if isinstance(column, Dropped)),
-    )
+    }
+    columns = tuple(column for column in fitted.values() if not isinstance(column, str))
+    reasons = {name: reason for name, reason in fitted.items() if isinstance(reason, str)}
+    dropped = tuple(encoder.Dropped(name=name, reason=reasons[name]) for name in reasons)
+    return encoder.Encoder(columns=columns, dropped=dropped)
 
 
 def _fit(
     name: str, column: Any, kind: str | None, time_format: str | None, *, keep: bool
-) -> Column | Dropped:
-    """One column, of the kind asked for or else the kind it looks like."""
+) -> encoder.Column | str:
+    """One column, of the kind asked for or else the kind it looks like; or why it is left out."""
     if kind == "drop":
-        return Dropped(name=name, reason="as asked")
-    if not is_flat(column.type):
-        return Dropped(name=name, reason="not one value per row")
-    column = array(column)
-    distinct = factor(column).folded()
+        return "as asked"
+    if not raw.is_flat(column.type):
+        return "not one value per row"
+    distinct = raw.factor(column).folded()
     if not len(distinct.values):
-        return Dropped(name=name, reason="empty in the first task")
+        return "empty in the first task"
     if len(distinct.values) == 1 and (distinct.codes >= 0).all():
-        return Dropped(name=name, reason="constant in the first task")
-    formats = (
-        () if pa.types.is_temporal(column.type) else dates.formats(distinct.values, time_format)
-    )
-    decimal = decimal_of(column)
-    read = numbers(column, decimal)
-    guess = kind or _guess(name, column, distinct, formats, read)
-    if isinstance(guess, Dropped):
-        if not keep:
-            return guess
-        guess = "categorical" if read.unreadable else "numeric"
-    if guess == "date":
-        return _fit_date(name, column, formats)
-    if guess == "categorical":
+        return "constant in the first task"
+    formats = dates.formats(column, time_format)
+    decimal = raw.decimal_of(column)
+    read = raw.numbers(column, decimal)
+    if kind is None:
+        kind = "date" if formats else _guess(name, column, distinct, read)
+        if kind not in encoder.KINDS and not keep:
+            return kind
+        if kind not in encoder.KINDS:
+            kind = "categorical" if read.unreadable else "numeric"
+    if kind == "categorical":
         return _fit_categorical(name, distinct)
+    if kind == "date" and not formats:
+        return "no dates that could be read in the first task"
+    if kind == "date":
+        return _fit_date(name, column, formats[0])
+    if np.isnan(read.values).all():
+        return "no numbers in the first task"
     return _fit_numeric(name, read.values, decimal)
 
 
-def _guess(
-    name: str, column: Any, distinct: Factor, formats: tuple[str, ...], read: Numbers
-) -> str | Dropped:
-    """What a column looks like: a kind, or a reason to leave it out."""
-    if pa.types.is_temporal(column.type) or formats:
-        return "date"
+def _guess(name: str, column: Any, distinct: raw.Factor, read: raw.Numbers) -> str:
+    """What a column looks like, if no dates: a kind, or a reason to leave it out."""
     if pa.types.is_boolean(column.type) or len(distinct.values) == 1:
         return "categorical"
     present = int(distinct.counts().sum())
@@ -136,55 +117,49 @@ def _guess(
     return _guess_text(name, distinct)
 
 
-def _guess_number(name: str, read: Numbers) -> str | Dropped:
+def _guess_number(name: str, read: raw.Numbers) -> str:
     values = read.values[~np.isnan(read.values)]
     different = len(np.unique(values))
     if (values != np.round(values)).any():
         return "numeric"
     if ID_NAME.search(name):
-        return "categorical" if different <= MAX_CATEGORIES else Dropped(name=name, reason=AN_ID)
+        return "categorical" if different <= encoder.MAX_CATEGORIES else AN_ID
     if different == len(values) >= ENOUGH_ROWS:
         steps = np.diff(values)
         if (steps > 0).all() or (steps < 0).all() or np.ptp(values) == different - 1:
-            return Dropped(name=name, reason="a running number")
+            return "a running number"
     often = different == 2 or ROWS_PER_CODE * different <= len(values)
     codes = different <= MAX_CODES and often and np.ptp(values) <= CODE_RANGE
     return "categorical" if codes else "numeric"
 
 
-def _guess_text(name: str, distinct: Factor) -> str | Dropped:
+def _guess_text(name: str, distinct: raw.Factor) -> str:
     rows, different = int(distinct.counts().sum()), len(distinct.values)
     words = pc.mean(pc.add(pc.count_substring(distinct.values, " "), 1)).as_py()
     letters = pc.mean(pc.utf8_length(distinct.values)).as_py()
     mostly_distinct = different > MOSTLY_DISTINCT * rows
     long = words >= TEXT_WORDS or letters >= TEXT_LENGTH
-    if (mostly_distinct or different > MAX_CATEGORIES) and long:
-        return Dropped(name=name, reason="free text")
+    if (mostly_distinct or different > encoder.MAX_CATEGORIES) and long:
+        return "free text"
     if mostly_distinct and rows >= ENOUGH_ROWS and different > MAX_CODES:
         begins = pc.match_substring_regex(distinct.values, DIGIT_FIRST).to_numpy(False)
         figures = begins.mean() > MOSTLY_NUMBERS and not ID_NAME.search(name)
-        return Dropped(name=name, reason=NOT_UNDERSTOOD if figures else AN_ID)
-    if ID_NAME.search(name) and (different > MAX_CATEGORIES or different == rows):
-        return Dropped(name=name, reason=AN_ID)
+        return NOT_UNDERSTOOD if figures else AN_ID
+    if ID_NAME.search(name) and (different > encoder.MAX_CATEGORIES or different == rows):
+        return AN_ID
     return "categorical"
 
 
-def _fit_numeric(name: str, read: np.ndarray, decimal: str) -> Numeric | Dropped:
+def _fit_numeric(name: str, read: np.ndarray, decimal: str) -> encoder.Numeric:
     values = read[~np.isnan(read)]
-    if not values.size:
-        return Dropped(name=name, reason="no numbers in the first task")
     unit = None
     if _kurtosis(values) > HEAVY_TAIL:
         unit = float(np.median(np.abs(values[values != 0])))
-        values = logarithm(values, unit)
+        values = encoder.logarithm(values, unit)
     center, scale = _location(values)
-    return Numeric(
-        name=name,
-        center=center,
-        scale=scale,
-        unit=unit,
-        flag=bool(np.isnan(read).any()),
-        decimal=decimal,
+    flag = len(values) < len(read)
+    return encoder.Numeric(
+        name=name, center=center, scale=scale, unit=unit, flag=flag, decimal=decimal
     )
 
 
@@ -223,35 +198,26 @@ def _location(values: np.ndarray) -> tuple[float, float]:
     return float(scaled.mean() * unit), float(scaled.std() * unit) or 1.0
 
 
-def _fit_categorical(name: str, distinct: Factor) -> Categorical:
-    counts, texts = distinct.counts(), distinct.values.to_pylist()
-    by_size = sorted(range(len(texts)), key=lambda place: (-counts[place], texts[place]))
-    levels = in_order_of_size([texts[place] for place in by_size[:MAX_CATEGORIES]])
-    if (distinct.codes < 0).any() and MISSING not in levels:
+def _fit_categorical(name: str, distinct: raw.Factor) -> encoder.Categorical:
+    rows = dict(zip(distinct.values.to_pylist(), distinct.counts().tolist(), strict=True))
+    by_size = sorted(rows, key=lambda text: (-rows[text], text))
+    levels = in_order_of_size(by_size[: encoder.MAX_CATEGORIES])
+    absent = int((distinct.codes < 0).sum())
+    if absent and MISSING not in levels:
         levels.append(MISSING)
-    second = distinct.spread(
-        np.array([text == levels[-1] for text in texts]), levels[-1] == MISSING
-    )
-    share = float(second.mean()) if len(levels) == 2 else 0.0
-    return Categorical(name=name, levels=tuple(levels), share=share, fold=True)
+    rows[MISSING] = rows.get(MISSING, 0) + absent
+    share = rows[levels[-1]] / len(distinct.codes) if len(levels) == 2 else 0.0
+    return encoder.Categorical(name=name, levels=tuple(levels), share=share, fold=True)
 
 
-def _fit_date(name: str, column: Any, formats: tuple[str, ...]) -> Date | Dropped:
-    if pa.types.is_time(column.type):
-        format = dates.CLOCK
-    elif pa.types.is_temporal(column.type):
-        format = dates.TYPED
-    elif formats:
-        format = formats[0]
-    else:
-        return Dropped(name=name, reason="no dates that could be read in the first task")
+def _fit_date(name: str, column: Any, format: str) -> encoder.Date:
     read = dates.read(column, format).values
     seconds = read[~np.isnan(read)]
-    return Date(
+    return encoder.Date(
         name=name,
         format=format,
         center=float(seconds.mean()),
         scale=max(float(seconds.std()), dates.YEAR),
         hours=format == dates.CLOCK or bool((seconds % dates.DAY != 0).any()),
-        flag=bool(np.isnan(read).any()),
+        flag=len(seconds) < len(read),
     )

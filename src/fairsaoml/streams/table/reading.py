@@ -9,17 +9,17 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairsaoml.core.errors import DataError, closest
-from fairsaoml.streams.table.columns import UNTYPED, plain, texts
+from fairsaoml.streams.table.columns import UNTYPED, numbers, plain, texts, typed
 from fairsaoml.streams.table.text import TextTable, reading
 
 BATCH_ROWS = 1 << 16  # one batch of a Parquet file
@@ -44,10 +44,6 @@ class Source:
     def is_text(self) -> bool:
         """Whether every column comes as text, whatever it holds."""
         return self.path is not None and self.path.name.lower().endswith(TEXT_ENDINGS)
-
-    def holding(self, table: Any) -> "Source":
-        """This source with its rows held in memory."""
-        return replace(self, batches=partial(_slices, table))
 
     def first(self, rows: int) -> "Source":
         """This source cut to its first `rows` rows."""
@@ -75,8 +71,7 @@ def open_source(source: Any) -> Source:
         return _of_batches(source, None, finite=False)
     table = _arrow_table(source)
     if table is not None:
-        batches, columns = partial(_slices, table), tuple(table.column_names)
-        return Source(name="table", columns=columns, batches=batches, finite=True)
+        return _of_batches([table], lambda: [table], finite=True)
     if callable(source):
         return _of_batches(source(), source, finite=False)
     raise DataError(
@@ -107,7 +102,7 @@ def need(wanted: Iterable[str], columns: Sequence[str], where: str = "the table"
     for name in wanted:
         if name not in columns:
             hint = closest(name, columns)
-            if any(_is_number(column) for column in columns):
+            if np.isfinite(numbers(texts(columns)).values).any():
                 hint += "; its first line looks like data: does the file have a header?"
             raise DataError(f"expected a column {name!r} in {where}, got none; {hint}")
 
@@ -117,22 +112,18 @@ def to_arrow(frame: Any) -> Any:
     table = _arrow_table(frame)
     if table is None:
         raise DataError(
-            f"expected a dataframe, got {type(frame).__name__}; "
-            "give pandas, polars or pyarrow tables"
+            f"expected a dataframe, got {type(frame).__name__}; give pandas, polars or pyarrow"
         )
     return table
 
 
 def join(tables: Sequence[Any]) -> Any:
     """One table of several; columns whose type changes on the way become text."""
-    first = tables[0]
-    if all(table.schema.equals(first.schema) for table in tables[1:]):
-        return pa.concat_tables(tables)
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        types = [dict(zip(table.column_names, table.schema.types, strict=True)) for table in tables]
-        changing = {name for name in first.column_names if len({t[name] for t in types}) > 1}
+        names = tables[0].column_names
+        changing = [name for name in names if len({table[name].type for table in tables}) > 1]
         return pa.concat_tables([_with_text(table, changing) for table in tables])
 
 
@@ -151,9 +142,9 @@ def _with_text(table: Any, columns: Iterable[str]) -> Any:
 
 def _arrow_table(frame: Any) -> Any:
     """Any dataframe as an Arrow table, or None where it is no dataframe."""
-    if isinstance(frame, pa.RecordBatch):
-        frame = pa.Table.from_batches([frame])
-    if not isinstance(frame, pa.Table):
+    if isinstance(frame, pa.RecordBatch | pa.Table):
+        names, columns = frame.schema.names, frame.columns
+    else:
         try:
             wrapped = nw.from_native(frame)
         except TypeError:
@@ -164,23 +155,9 @@ def _arrow_table(frame: Any) -> Any:
             ) from error
         wrapped = wrapped.collect("pyarrow") if isinstance(wrapped, nw.LazyFrame) else wrapped
         names = [str(name) for name in wrapped.columns]
-        _require_distinct(names, "the table")
-        columns = [_arrow_column(series) for series in wrapped.iter_columns()]
-        frame = pa.table(dict(zip(names, columns, strict=True)))
-    _require_distinct(frame.column_names, "the table")
-    return plain(frame)
-
-
-def _arrow_column(series: Any) -> Any:
-    try:
-        return series.to_arrow()
-    except UNTYPED:
-        return texts(series.to_list())
-
-
-def _slices(table: Any, columns: Sequence[str]) -> Iterator[Any]:
-    table = table.select(list(columns))
-    return (table.slice(low, BATCH_ROWS) for low in range(0, max(1, table.num_rows), BATCH_ROWS))
+        columns = [typed(series) for series in wrapped.iter_columns()]
+    _require_distinct(names, "the table")
+    return plain(pa.table(columns, names=names))
 
 
 # Iterators
@@ -203,7 +180,9 @@ def _of_batches(begun: Any, again: Callable[[], Any] | None, *, finite: bool) ->
         tables = waiting.pop() if again is None or waiting else _tables(again())
         for number, table in enumerate(tables, start=1):
             need(wanted, table.column_names, f"batch {number}")
-            yield table.select(list(wanted))
+            table = table.select(list(wanted))
+            for low in range(0, max(1, table.num_rows), BATCH_ROWS):
+                yield table.slice(low, BATCH_ROWS)
 
     return Source(name="table", columns=tuple(first.column_names), batches=batches, finite=finite)
 
@@ -235,28 +214,14 @@ def _of_file(path: Path) -> Source:
     else:
         endings = ", ".join((*TEXT_ENDINGS, ".parquet"))
         raise DataError(
-            f"expected a file ending in {endings}, got {path.name!r}; "
-            "rename it to what it is, or convert it"
+            f"expected a file ending in {endings}, got {path.name!r}; rename or convert it"
         )
     _require_distinct(columns, str(path))
-    return Source(
-        name=path.name.split(".")[0] or path.name,
-        columns=columns,
-        batches=batches,
-        finite=True,
-        path=path,
-        notes=notes,
-    )
+    stem = path.name.split(".")[0] or path.name
+    return Source(name=stem, columns=columns, batches=batches, finite=True, path=path, notes=notes)
 
 
 def _of_parquet(path: Path) -> tuple[tuple[str, ...], Batches]:
-    with path.open("rb") as file:
-        begins = file.read(4)
-    if begins != b"PAR1":
-        raise DataError(
-            f"expected Parquet in {path}, got a file that begins with {begins!r}; "
-            "rename it to what it is, or download it again"
-        )
     with reading(path, "a whole Parquet file"), pq.ParquetFile(path) as parquet:
         names = tuple(parquet.schema_arrow.names)
 
@@ -272,14 +237,5 @@ def _require_distinct(names: Sequence[str], where: str) -> None:
     name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if times > 1:
         raise DataError(
-            f"expected every column name once in {where}, got {name!r} {times} times; "
-            "rename or remove one"
+            f"expected every column name once in {where}, got {name!r} {times} times; rename one"
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -20,16 +20,6 @@ from fairsaoml.streams.table.columns import canonical, factor, positions, some
 from fairsaoml.streams.table.groups import columns_of, in_order_of_size, listed
 from fairsaoml.streams.table.reading import need
 
-# Where the first task has one value only: the other one.
-OPPOSITES = {
-    "1": "0",
-    "true": "false",
-    "t": "f",
-    "yes": "no",
-    "y": "n",
-    "+": "-",
-    "positive": "negative",
-}
 # How a value is read from its text, by what the column held.
 TYPES: dict[str, Callable[[str], Any]] = {
     "text": str,
@@ -47,9 +37,9 @@ class Roles:
     protected: tuple[str, ...]  # the columns of `sensitive`
     sensitive: tuple[str, ...]  # "COL", "COL=VALUE", "COL>NUMBER", ..., as asked
     time: str | None
-    domain: str | None
+    flat: tuple[str, ...]  # of these every row must have one readable value
     inputs: tuple[str, ...]
-    named: bool  # whether the inputs were named one by one
+    named: tuple[str, ...]  # the inputs that were named one by one
 
     @classmethod
     def asked(
@@ -81,23 +71,17 @@ class Roles:
             if name == label or name in protected:
                 role = "the label" if name == label else "sensitive"
                 raise ConfigError(f"an input must not be {role}, got {name!r}; leave it out")
-        rest = {label, *protected, *order}
-        inputs = named or [name for name in known if name not in rest]
+        flat = (label, *protected, *order)
+        inputs = named or [name for name in known if name not in flat]
         return cls(
             label=label,
-            protected=tuple(protected),
             sensitive=tuple(specs),
+            protected=tuple(protected),
             time=time,
-            domain=domain,
+            flat=flat,
             inputs=tuple(name for name in inputs if name not in dropped),
-            named=bool(named),
+            named=tuple(named),
         )
-
-    @property
-    def flat(self) -> list[str]:
-        """The columns of which every row must have one readable value."""
-        others = [name for name in (self.time, self.domain) if name is not None]
-        return [self.label, *self.protected, *others]
 
     @property
     def columns(self) -> list[str]:
@@ -194,42 +178,33 @@ def fit_label(name: str, column: Any, positive: Any = None) -> tuple[Label, tupl
     'Approved'
     """
     distinct = factor(column).folded()
-    values = in_order_of_size(distinct.values.to_pylist())
-    if not values:
-        raise DataError(
-            f"expected values in the label {name!r}, got none in the first task; "
-            "choose another column or larger tasks"
-        )
+    rows = dict(zip(distinct.values.to_pylist(), distinct.counts(), strict=True))
+    values = in_order_of_size([*rows])
+    if len(values) not in (1, 2):
+        got = f"{len(values)}: {some(values)}" if values else "none in the first task"
+        raise DataError(f"expected two values in the label {name!r}, got {got}; make it two values")
     wish = None if positive is None else _text(positive)
-    if len(values) > 2:
-        raise DataError(
-            f"expected two values in the label {name!r}, got {len(values)}: {some(values)}; "
-            "make it two values"
-        )
     if len(values) == 1:
         values = in_order_of_size(_completed(name, values[0], wish))
-    one, other = values
-    if wish is None:
-        ranks = _rank(one, other), _rank(other, one)
-        if ranks[0] == ranks[1]:
-            rows = dict(zip(distinct.values.to_pylist(), distinct.counts(), strict=True))
-            found = " and ".join(f"{value!r} ({rows[value]} rows)" for value in values)
-            options = " or ".join(f"--positive {shlex.quote(value)}" for value in values)
+    if wish is not None:
+        values.sort(key=lambda value: value.lower() == wish.lower())
+        if values[1].lower() != wish.lower():
             raise DataError(
-                f"expected to be told which value of the label {name!r} is the positive one, got "
-                f"{found} in the first task; add {options}"
+                f"expected a value of the label {name!r} as positive, got {wish!r}; "
+                f"{closest(wish, values)}"
             )
-        chosen = values[ranks[1] > ranks[0]]
-    elif same := [value for value in values if value.lower() == wish.lower()]:
-        chosen = same[0]
-    else:
+    elif (rank := _rank(*values)) == (other := _rank(*reversed(values))):
+        found = " and ".join(f"{value!r} ({rows[value]} rows)" for value in values)
+        options = " or ".join(f"--positive {shlex.quote(value)}" for value in values)
         raise DataError(
-            f"expected a value of the label {name!r} as positive, got {wish!r}; "
-            f"{closest(wish, values)}"
+            f"expected to be told which value of the label {name!r} is the positive one, got "
+            f"{found} in the first task; add {options}"
         )
-    other = one if chosen == other else other
-    notes = () if wish else (f"label {name}: {chosen!r} counts as positive, {other!r} as negative",)
-    label = Label(column=name, positive=chosen, negative=other)
+    elif rank > other:
+        values.reverse()
+    no, yes = values
+    notes = () if wish else (f"label {name}: {yes!r} counts as positive, {no!r} as negative",)
+    label = Label(column=name, positive=yes, negative=no)
     return label.typed(type_of(column.type)), notes
 
 
@@ -252,10 +227,12 @@ def _rank(value: str, other: str) -> float:
     except ValueError:
         pass
     words, others = _words(value), _words(other)
-    known = _label_words()
+    known = known_words()
     turned = {prefix + word for prefix in known["prefixes"] for word in others}
     own = words - others
-    return -1 if own & (known["negative"] | turned) else int(bool(own & known["positive"]))
+    if own & turned.union(known["negative"]):
+        return -1
+    return int(not own.isdisjoint(known["positive"]))
 
 
 def _words(value: str) -> set[str]:
@@ -266,9 +243,9 @@ def _words(value: str) -> set[str]:
 
 
 @cache
-def _label_words() -> dict[str, set[str]]:
-    words = tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
-    return {name: set(values) for name, values in words.items()}
+def known_words() -> dict[str, Any]:
+    """Words in labels and in names of columns, from `labels.toml`."""
+    return tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
 
 
 def _text(value: Any) -> str:
@@ -283,16 +260,11 @@ def _completed(name: str, value: str, wish: str | None) -> list[str]:
     """Both values, where the first task shows one: from the wish, or from the usual words."""
     if wish is not None and wish.lower() != value.lower():
         return [value, wish]
-    opposites = OPPOSITES | {no: yes for yes, no in OPPOSITES.items()}
-    if word := opposites.get(value.lower()):
-        return [value, _same_case(word, value)]
+    opposites = known_words()["opposites"]
+    if word := (opposites | {no: yes for yes, no in opposites.items()}).get(value.lower()):
+        style = next((style for style in (str.upper, str.capitalize) if style(value) == value), str)
+        return [value, style(word)]
     raise DataError(
         f"expected two values in the label {name!r}, got only {value!r} in the first task; "
         "make the tasks larger, or say which value is positive"
     )
-
-
-def _same_case(word: str, model: str) -> str:
-    if model.isupper():
-        return word.upper()
-    return word.capitalize() if model[:1].isupper() else word

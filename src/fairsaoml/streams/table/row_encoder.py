@@ -29,17 +29,15 @@ class RowEncoder:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        ends = list(accumulate(len(column.features) for column in encoder.columns))
-        begins = dict(zip(encoder.columns, [0, *ends], strict=False))
+        *places, self._width = accumulate((len(c.features) for c in encoder.columns), initial=0)
+        begins = dict(zip(encoder.columns, places, strict=True))
         numeric = [column for column in encoder.columns if isinstance(column, Numeric)]
-        self._width = ends[-1] if ends else 0
         self._numeric = [column.name for column in numeric]
         self._decimals = [column.decimal for column in numeric]
         self._place = [begins[column] for column in numeric]
         self._flagged = [place for place, column in enumerate(numeric) if column.flag]
-        self._logarithms = [
-            (place, column.unit) for place, column in enumerate(numeric) if column.unit is not None
-        ]
+        self._logged = [place for place, column in enumerate(numeric) if column.unit is not None]
+        self._units = np.array([numeric[place].unit for place in self._logged])
         self._center = np.array([column.center for column in numeric])
         self._scale = np.array([column.scale for column in numeric])
         self._others = [
@@ -75,8 +73,8 @@ class RowEncoder:
             values = np.array(numeric, np.float64)
             absent = np.isnan(values)
             with np.errstate(over="ignore"):  # beyond float64 is beyond the clip
-                for place, unit in self._logarithms:
-                    values[:, place] = logarithm(values[:, place], unit)
+                if self._logged:
+                    values[:, self._logged] = logarithm(values[:, self._logged], self._units)
                 scaled = (values - self._center) / self._scale
             x[:, self._place] = np.where(absent, 0.0, np.clip(scaled, -CLIP, CLIP))
             for place in self._flagged:

@@ -107,7 +107,12 @@ def stream_from_table(
     cutting = Cut.asked(tasks=tasks, every=every, rows=rows, time=time)
     if time_format is not None:
         require_format(time_format)
-    favourable = _yes_or_no(favourable)
+    word = ("no", "yes")[favourable] if isinstance(favourable, bool) else favourable
+    if word not in ("yes", "no"):
+        raise ConfigError(
+            f"favourable must be yes or no, got {favourable!r}; "
+            "say whether a positive decision is good for a person"
+        )
     opened = open_source(source) if read is None else open_source(source).first(read)
     roles = Roles.asked(opened.columns, column_name(label), sensitive, time, domain, drop, columns)
     known = known_by_column(known_groups, roles.protected)
@@ -117,8 +122,8 @@ def stream_from_table(
     batches = surveyed.source.batches(roles.columns)
     if clock is None and time is not None:  # an iterator: its first rows tell
         head = next((table for table in batches if table.num_rows), None)
-        batches = batches if head is None else chain([head], batches)
         if head is not None:
+            batches = chain([head], batches)
             require_flat(head, roles.flat)
             clock = Clock.readings(time, head[time], time_format)[0]
     numbering = Numbering(cutting, clock)
@@ -138,20 +143,16 @@ def stream_from_table(
     waiting = [chain([first], begun)]  # the pass that fitting began is the first one's to finish
 
     def passes(seed: int) -> Iterator[Task]:
-        if waiting:
-            return encoded_tasks(waiting.pop(), fitted, domain, clock)
         again = cut(surveyed.source.batches(roles.columns), Numbering(cutting, clock))
-        return encoded_tasks(again, fitted, domain, clock)
+        return encoded_tasks(waiting.pop() if waiting else again, fitted, domain, clock)
 
-    first_task = next(encoded_tasks([first], fitted))
-    last_rows = None
-    if surveyed.end is not None:
-        last_rows = next(encoded_tasks([TaskRows(surveyed.end, 0)], fitted))
+    ends = [first] if surveyed.end is None else [first, TaskRows(surveyed.end, 0)]
+    first_task, *last_rows = encoded_tasks(ends, fitted)
     return Stream(
         name=name or opened.name,
         schema=fitted.schema,
         tasks=passes,
-        length=cutting.count(surveyed.windows),
+        length=surveyed.length,
         settings={
             "source": None if opened.path is None else str(opened.path.absolute()),
             "label": roles.label,
@@ -166,7 +167,7 @@ def stream_from_table(
             "drop": names_of(drop),
             "columns": names_of(columns),
             "time_format": time_format,
-            "favourable": favourable,
+            "favourable": word,
             "name": name,
         },
         encoder=fitted.to_json(),
@@ -178,32 +179,9 @@ def stream_from_table(
             *surveyed.notes,
             *(() if clock is None else clock.doubts(first.table)),
             *notes,
-            *leaks(first_task, last_rows, fitted),
+            *leaks(fitted, first_task, *last_rows),
         ),
     )
-
-
-def encode_rows(encoder: Mapping[str, Any], frame: Any) -> tuple[np.ndarray, tuple[str, ...]]:
-    """New rows, without a label, as a saved encoder reads them; and notes on what was odd.
-
-    >>> table = pa.table({"a": [1.5, 2.5], "s": ["x", "y"], "y": [0, 1]})
-    >>> stream = stream_from_table(table, label="y", sensitive="s", tasks=1)
-    >>> encode_rows(stream.encoder, pa.table({"a": [2.0], "more": ["ignored"]}))
-    (array([[0.]], dtype=float32), ())
-    """
-    x, remarks = Encoder.from_json(encoder).encode(frame)
-    return x, tuple(str(remark) for remark in remarks)
-
-
-def _yes_or_no(favourable: Any) -> str:
-    words = {True: "yes", False: "no"}
-    word = words.get(favourable, favourable) if isinstance(favourable, bool) else favourable
-    if word not in ("yes", "no"):
-        raise ConfigError(
-            f"favourable must be yes or no, got {favourable!r}; "
-            "say whether a positive decision is good for a person"
-        )
-    return word
 
 
 def encoded_tasks(
@@ -234,8 +212,11 @@ def encoded_tasks(
             warnings.append(f"{left_out} rows without a label were left out")
             table, y = table.filter(pa.array(y >= 0)), y[y >= 0]
         grouped = [role.codes(table) for role in encoder.sensitive]
+        new_groups = {}
         for role, (codes, missing, strange) in zip(encoder.sensitive, grouped, strict=True):
             attribute = role.attribute.name
+            if strange:
+                new_groups[attribute] = dict(strange)
             if missing:
                 warnings.append(f"{attribute}: {missing} rows without a value, counted apart")
             new = int((codes == len(role.levels)).sum()) - missing
@@ -257,21 +238,17 @@ def encoded_tasks(
             warnings=tuple(warnings),
             left_out=left_out,
             period=period,
-            new_groups={
-                role.attribute.name: dict(one.strange)
-                for role, one in zip(encoder.sensitive, grouped, strict=True)
-                if one.strange
-            },
+            new_groups=new_groups,
         )
 
 
 def _domain(table: Any, column: str | None) -> tuple[str, int]:
     """The name most rows give, the first in the alphabet among equals; and how many names."""
-    distinct = None if column is None else factor(table[column])
-    if distinct is None or not len(distinct.values):
+    if column is None:
         return "", 0
-    counts = distinct.counts()
-    return min(distinct.values.filter(pa.array(counts == counts.max())).to_pylist()), len(counts)
+    names = factor(table[column])
+    rows = dict(zip(names.values.to_pylist(), names.counts(), strict=True))
+    return min(rows, key=lambda name: (-rows[name], name), default=""), len(rows)
 
 
 class TaskSlice(NamedTuple):

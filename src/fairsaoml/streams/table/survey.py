@@ -10,7 +10,7 @@ depend on how rows come in batches, so a longer table's first rows have the dige
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairsaoml.core.errors import DataError
-from fairsaoml.streams.table.columns import UNTYPED, array, factor, require_flat
+from fairsaoml.streams.table.columns import UNTYPED, array, factor, require_flat, texts
 from fairsaoml.streams.table.cutting import TASK_ROWS, Cut, Numbering
 from fairsaoml.streams.table.dates import Clock, Unreadable
-from fairsaoml.streams.table.reading import Source, join
+from fairsaoml.streams.table.reading import Source, join, open_source
 from fairsaoml.streams.table.roles import Roles
 
 SORTABLE_BYTES = 2 << 30  # a larger file is not loaded to be sorted
@@ -52,13 +52,16 @@ class Fingerprint:
         for name in table.column_names:
             self._types.setdefault(name, str(table.schema.field(name).type))
             content, lengths = self._columns.setdefault(name, (hashlib.sha256(), hashlib.sha256()))
-            texts = _texts(table[name])
-            lengths.update(pc.fill_null(pc.binary_length(texts), -1).to_numpy(False).tobytes())
-            texts = pc.fill_null(texts, "")
-            if len(texts):
-                offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :]
-                data = texts.buffers()[2] or b""
-                content.update(memoryview(data)[offsets[0] : offsets[len(texts)]])
+            try:
+                column = array(table[name]).cast(pa.large_string())
+            except UNTYPED:  # of a type without texts: as Python writes it
+                column = texts(table[name].to_pylist(), repr).cast(pa.large_string())
+            lengths.update(pc.fill_null(pc.binary_length(column), -1).to_numpy(False).tobytes())
+            column = pc.fill_null(column, "")
+            if len(column):
+                offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset :]
+                data = column.buffers()[2] or b""
+                content.update(memoryview(data)[offsets[0] : offsets[len(column)]])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, of the rows so far."""
@@ -96,17 +99,6 @@ def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
     return place
 
 
-def _texts(column: Any) -> Any:
-    """A column as texts in one array; of a type that has none, as Python writes it."""
-    try:
-        return array(column).cast(pa.large_string())
-    except UNTYPED:
-        values = column.to_pylist()
-        return pa.array([None if value is None else repr(value) for value in values]).cast(
-            pa.large_string()
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Survey:
     """What is known of a table before its first task is read; of an iterator, nothing."""
@@ -114,7 +106,7 @@ class Survey:
     source: Source  # in order of time
     cutting: Cut
     clock: Clock | None = None
-    windows: int | None = None  # calendar windows that have rows, if the table is cut by them
+    length: int | None = None  # number of tasks
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     fingerprint: Mapping[str, Any] | None = None  # to know the rows again
@@ -134,7 +126,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
     if not source.finite:
         return Survey(source=source, cutting=cutting.for_length(None))
     labels, seen = dict[str, None](), Fingerprint()
-    readings: list[_Reading] = []
+    readings: dict[Clock, Numbering] = {}  # as each clock that may be meant tells the rows' times
     end = None
     for table in source.batches(roles.columns):
         require_flat(table, roles.flat)
@@ -143,80 +135,53 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
         if len(labels) < MANY_LABELS:
             labels |= dict.fromkeys(factor(table[roles.label]).values.to_pylist())
         if roles.time is not None:
-            readings = readings or [
-                _Reading(clock, cutting)
+            readings = readings or {
+                clock: Numbering(cutting, clock)
                 for clock in Clock.readings(roles.time, table[roles.time], time_format)
-            ]
-            for reading in readings:
-                reading.add(table)
+            }
+            for reading in readings.values():
+                reading.look(table)
         seen.add(table)
-        end = _end(end, table)
-    rows, fingerprint = seen.rows, seen.to_json()
-    if rows < 2:
+        if end is not None and table.num_rows < TASK_ROWS:
+            table = join([end, table])
+        end = table.slice(max(0, table.num_rows - TASK_ROWS))
+    if seen.rows < 2:
         raise DataError(
-            f"expected at least two rows, got {rows or 'none'}; give more rows to learn from"
+            f"expected at least two rows, got {seen.rows or 'none'}; give more rows to learn from"
         )
-    cutting = cutting.for_length(rows)
-    if not readings:
-        return Survey(
-            source=source,
-            cutting=cutting,
-            labels=tuple(labels),
-            fingerprint=fingerprint,
-            end=end,
-        )
-    reading, notes = _chosen(readings, cutting.first_rows())
-    if reading.numbering.disorder is not None:
-        if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
-            raise reading.numbering.disorder
-        source = _in_order(source, roles, reading.clock)
-        notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
-        reading, end = _Reading(reading.clock, cutting), None
-        for table in source.batches(roles.columns):
-            reading.add(table)
-            end = _end(end, table)
+    cutting = cutting.for_length(seen.rows)
+    clock, length = None, None
+    notes: tuple[str, ...] = ()
+    if readings:
+        clock, notes = _chosen(readings, cutting.first_rows())
+        reading = readings[clock]
+        if reading.disorder is not None:
+            if source.path is not None and source.path.stat().st_size > SORTABLE_BYTES:
+                raise reading.disorder
+            table = _in_order(source, roles, clock)
+            source = replace(source, batches=open_source(table).batches)
+            end = table.slice(max(0, seen.rows - TASK_ROWS))
+            notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
+            reading = Numbering(cutting, clock)
+            reading.look(table)
+        length = reading.windows
+    if not cutting.every:
+        length = int(cutting.task_of(np.array(seen.rows - 1))) + 1
     return Survey(
         source=source,
         cutting=cutting,
-        clock=reading.clock,
-        windows=reading.windows,
+        clock=clock,
+        length=length,
         labels=tuple(labels),
         notes=notes,
-        fingerprint=fingerprint,
+        fingerprint=seen.to_json(),
         end=end,
     )
 
 
-def _end(before: Any, table: Any) -> Any:
-    """The last rows of a table and of those before it, as many as a task has."""
-    if before is not None and table.num_rows < TASK_ROWS:
-        table = join([before, table])
-    return table.slice(max(0, table.num_rows - TASK_ROWS))
-
-
-class _Reading:
-    """The rows as one clock tells their times: readable, in order, and in how many windows."""
-
-    def __init__(self, clock: Clock, cutting: Cut) -> None:
-        self.clock, self.numbering = clock, Numbering(cutting, clock)
-        self.windows, self.last_window, self.first_window_rows = 0, -1, 0
-        self.broken: DataError | None = None
-
-    def add(self, table: Any) -> None:
-        """Add the next batch."""
-        if self.broken is not None:
-            return
-        try:
-            windows = self.numbering(table)
-        except DataError as error:
-            self.broken = error.with_traceback(None)  # which would hold on to the batch
-            return
-        self.windows += int(np.count_nonzero(np.diff(windows, prepend=self.last_window)))
-        self.last_window = int(windows[-1])
-        self.first_window_rows += int(np.count_nonzero(windows == 0))
-
-
-def _chosen(readings: list[_Reading], first_rows: int | None) -> tuple[_Reading, tuple[str, ...]]:
+def _chosen(
+    readings: Mapping[Clock, Numbering], first_rows: int | None
+) -> tuple[Clock, tuple[str, ...]]:
     """The likeliest way to read every time of the first task, and a note where there are two.
 
     A later row that it cannot read is refused, not a reason to read all the others differently.
@@ -224,24 +189,22 @@ def _chosen(readings: list[_Reading], first_rows: int | None) -> tuple[_Reading,
     many tell as a task has when nobody says.
     """
 
-    def fits(reading: _Reading) -> bool:
-        rows = max(reading.first_window_rows, TASK_ROWS) if first_rows is None else first_rows
-        return reading.broken is None or getattr(reading.broken, "row", 0) > max(rows, 1)
+    def fits(reading: Numbering) -> bool:
+        rows = first_rows or max(reading.first_window_rows, TASK_ROWS)
+        return reading.broken is None or getattr(reading.broken, "row", 0) > rows
 
-    left = [reading for reading in readings if fits(reading)]
-    reading = (left or readings)[0]
-    if isinstance(broken := reading.broken, Unreadable):
-        others = [other.clock.format for other in readings if other.broken is None]
-        if others:
-            advice = f", or say --time-format {others[0]}"
-            raise Unreadable(broken.clock, broken.row, broken.got, advice)
+    left = [clock for clock, reading in readings.items() if fits(reading)]
+    clock = (left or [*readings])[0]
+    others = [other.format for other, reading in readings.items() if reading.broken is None]
+    if isinstance(broken := readings[clock].broken, Unreadable) and others:
+        raise Unreadable(clock, broken.row, broken.got, others[0])
     if broken is not None:
         raise broken
-    names = {reading.clock.format for reading in left}
-    return reading, (ambiguous(reading.clock.column),) if names >= MONTH_OR_DAY else ()
+    ambiguous = {other.format for other in left} >= MONTH_OR_DAY
+    return clock, (day_or_month(clock.column),) if ambiguous else ()
 
 
-def ambiguous(column: str) -> str:
+def day_or_month(column: str) -> str:
     """The note on dates that may be read in two ways."""
     return (
         f"dates in {column!r} may begin with the day or the month; the month is taken "
@@ -249,12 +212,12 @@ def ambiguous(column: str) -> str:
     )
 
 
-def _in_order(source: Source, roles: Roles, clock: Clock) -> Source:
-    """The source with its rows sorted by time; rows of equal times keep their order."""
+def _in_order(source: Source, roles: Roles, clock: Clock) -> Any:
+    """The rows sorted by time; those of equal times keep their order."""
     whole = join([table for table in source.batches(roles.columns) if table.num_rows])
     order = pa.array(np.argsort(clock.seconds(whole), kind="stable"))
     columns = {name: whole[name] for name in whole.column_names}
     del whole
     for name in columns:  # one by one, so that at most one column is held twice
         columns[name] = columns[name].take(order)
-    return source.holding(pa.table(columns))
+    return pa.table(columns)

@@ -30,8 +30,7 @@ SIGNATURES = (
     (b"par1", "a Parquet file", "rename it to end in .parquet"),
     (b"\x1f\x8b", "a gzip file", "rename it to end in .csv.gz"),
     (b"pk\x03\x04", "a zip file or spreadsheet", "unpack it, or export the sheet as CSV"),
-    (b"<!doctype", "an HTML page", "download the data itself"),
-    (b"<html", "an HTML page", "download the data itself"),
+    ((b"<!doctype", b"<html"), "an HTML page", "download the data itself"),
     (b"{", "JSON", "convert it to CSV or Parquet"),
 )
 UNREADABLE = (pa.ArrowException, OSError, EOFError, zlib.error, csv.Error)
@@ -55,7 +54,6 @@ class TextTable:
     def __init__(self, path: Path) -> None:
         self.path, self.notes = path, list[str]()
         head = self._head()
-        self.carriage = "\r" in head and "\n" not in head
         self.columns, self.lines, self.delimiter = _header(path, head)
         if self.delimiter not in ",\t":
             self.notes.append(f"{path.name}: columns are separated by {self.delimiter!r}")
@@ -88,7 +86,7 @@ class TextTable:
 
     def _head(self) -> str:
         """The beginning of the file, at least to the end of its header."""
-        self.carriage, block, size = False, b"", HEAD_BYTES
+        block, size = b"", HEAD_BYTES
         with reading(self.path, "a whole gzip file"), _bytes(self.path) as file:
             while size <= MOST_HEAD_BYTES:
                 block += file.read(size - len(block))
@@ -133,8 +131,6 @@ class _Decoded(io.RawIOBase):
             block = self.file.read(size)
             ended = not block
             text = self.decoder.decode(block, final=ended)
-        if self.table.carriage:
-            text = text.replace("\r", "\n")
         try:
             return text.encode()
         except UnicodeEncodeError as error:  # a byte that was not UTF-8 is a lone surrogate
@@ -160,19 +156,15 @@ def _has_two_rows(head: str) -> bool:
 
 def _header(path: Path, head: str) -> tuple[tuple[str, ...], int, str]:
     """Column names, the number of rows they end at, and what separates them."""
-    if not head.strip():
-        raise DataError(f"expected rows in {path}, got blank lines; write or download it again")
-    delimiter = "\t" if ".tsv" in path.name.lower() else _delimiter(head)
+    first = next((line for line in head.splitlines() if line.strip()), "")
+    outside_quotes = "".join(first.split('"')[::2])
+    delimiter = max(",;\t|", key=outside_quotes.count)  # the comma where none occurs
+    if ".tsv" in path.name.lower():
+        delimiter = "\t"
     rows = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
     with reading(path, "a line of column names"):
         for number, row in enumerate(rows, start=1):
             if any(value.strip() for value in row):
                 names = (value.strip() or BLANK.format(at) for at, value in enumerate(row, 1))
                 return tuple(names), number, delimiter
-    raise DataError(f"expected a line of column names in {path}, got none; add a header")
-
-
-def _delimiter(head: str) -> str:
-    line = next(line for line in head.splitlines() if line.strip())
-    outside_quotes = "".join(line.split('"')[::2])
-    return max(",;\t|", key=outside_quotes.count)  # the comma where none occurs
+    raise DataError(f"expected a line of column names in {path}, got blank lines; add a header")

@@ -1,8 +1,8 @@
 """A learner under examination: in a small size, on small rounds, its programs compiled once."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,14 +37,6 @@ SMALL = {
 }
 
 
-class Seen(NamedTuple):
-    """What a round shows: what it was scored with, and what was learned from it."""
-
-    scores: Any
-    state: State
-    info: RoundInfo
-
-
 class Subject:
     """A registered learner in a small size, and its compiled round, kept from check to check."""
 
@@ -58,6 +50,7 @@ class Subject:
         self.problem = make_problem(self.config, SCHEMA)
         self.learner = entry.factory(self.problem, self.config)
         self.traces: dict[int, int] = {}  # by padding
+        self._courses: dict[int, list[tuple[State, Any]]] = {}
 
     @property
     def compiles(self) -> bool:
@@ -66,7 +59,7 @@ class Subject:
 
     def program(self, function: Callable) -> Callable:
         """A function of the learner's, compiled if that is what is done with it."""
-        return quick(function) if self.compiles else function
+        return jax.jit(function, compiler_options=QUICK) if self.compiles else function
 
     def shapes(self, name: str, *arguments: Any) -> Any:
         """What one of the learner's functions returns, as shapes; NumPy's are called for it."""
@@ -125,36 +118,12 @@ class Subject:
         """The step of several seeds at once; the round is not an axis."""
         return jax.jit(jax.vmap(self.learner.step, in_axes=(0, None, 0, None)))
 
-    @cached_property
-    def scan(self) -> Callable:
-        """All rounds of all seeds as one program: (round, seed) of what each round shows."""
-
-        def one(states: State, turn: tuple) -> tuple[State, Seen]:
-            round, batch = turn
-            scores = jax.vmap(self.learner.scores, in_axes=(0, None))(states, batch.x)
-            keys = jnp.stack([round_key(seed, round) for seed in SEEDS])
-            states, info = self.together(keys, round, states, batch)
-            return states, Seen(scores=scores, state=states, info=info)
-
-        numbers = np.arange(1, ROUNDS + 1, dtype=np.int32)
-        whole = quick(lambda states, stack: jax.lax.scan(one, states, (numbers, stack)))
-        states = jax.tree.map(lambda leaf: np.stack([leaf] * len(SEEDS)), self.first)
-
-        def scan(rounds: Sequence[Task]) -> Seen:
-            stack = jax.tree.map(lambda *leaves: np.stack(leaves), *batches(rounds))
-            return jax.device_get(whole(states, stack)[1])
-
-        return scan
-
-    @cached_property
-    def course(self) -> list[tuple[State, Any]]:
+    def course(self, padding: int = PADDINGS[0]) -> list[tuple[State, Any]]:
         """State and diagnostics after each of the rounds, by the compiled step."""
-        return list(self.run_rounds(self.step, batches(tasks())))
-
-    @cached_property
-    def padded_course(self) -> list[tuple[State, Any]]:
-        """State and diagnostics after each of the rounds, padded to the larger size."""
-        return list(self.run_rounds(self.step, batches(tasks(), PADDINGS[1])))
+        if padding not in self._courses:
+            rounds = batches(tasks(), padding)
+            self._courses[padding] = list(self.run_rounds(self.step, rounds))
+        return self._courses[padding]
 
     def run_rounds(
         self,
@@ -190,19 +159,18 @@ class Subject:
             jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(other), strict=True
         ):
             left, right = np.asarray(left), np.asarray(right)
-            exact = not np.issubdtype(left.dtype, np.floating) or tolerance == 0
-            same = (
-                np.array_equal(left, right)
-                if exact
-                else np.allclose(left, right, rtol=tolerance, atol=tolerance)
-            )
+            if tolerance and np.issubdtype(left.dtype, np.floating):
+                same = np.allclose(left, right, rtol=tolerance, atol=tolerance)
+            else:
+                same = np.array_equal(left, right)
             where = f" in {jax.tree_util.keystr(path)}" if path else ""
-            self.require(same, f"{what} differ{where}: {_few(left)} against {_few(right)}")
+            few = [np.array2string(leaf.ravel()[:4], precision=8) for leaf in (left, right)]
+            self.require(same, f"{what} differ{where}: {' against '.join(few)}")
 
     def require_same_course(self, other: Sequence[tuple], what: str, seed: int = 0) -> None:
         """Two courses over the rounds look alike at every round."""
         rounds = batches(tasks())
-        own = list(self.run_rounds(self.step, rounds, seed)) if seed else self.course
+        own = self.run_rounds(self.step, rounds, seed) if seed else self.course()
         for round, (one, another, batch) in enumerate(zip(own, other, rounds, strict=True), 1):
             where = f"{what}, round {round},"
             self.require_equal(one[1], another[1], where)
@@ -214,14 +182,10 @@ class Subject:
             self.require(np.all(np.isfinite(leaf)), f"{what}: {where} is not finite")
 
 
-@lru_cache
+@cache
 def subject_of(name: str) -> Subject:
     """A registered learner, prepared once."""
     return Subject(name, registered_entry(name))
-
-
-def quick(function: Callable) -> Callable:
-    return jax.jit(function, compiler_options=QUICK)
 
 
 def tasks(rounds: int = ROUNDS, rows: int = ROWS, seed: int = 0) -> list[Task]:
@@ -246,18 +210,9 @@ def round_key(seed: int, round: Any) -> Any:
     return round_keys(jax.random.key(seed), round).step
 
 
-def copied(tree: Any) -> Any:
-    """The same numbers in arrays of their own."""
-    return jax.tree.map(np.array, tree)
-
-
 def described(tree: Any) -> list[tuple]:
     """Every leaf's place, shape and dtype."""
     return [
         (jax.tree_util.keystr(path), leaf.shape, leaf.dtype)
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
     ]
-
-
-def _few(values: np.ndarray) -> str:
-    return np.array2string(values.ravel()[:4], precision=8)
