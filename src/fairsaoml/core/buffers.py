@@ -130,15 +130,14 @@ def _lowest_of_both(old: Float[Array, "slot"], new: Float[Array, "arrived"]) -> 
     def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) // 2
-        more = rows_at(old, middle) <= rows_at(new, jnp.clip(slots - middle - 1, 0, last))
+        more = old[middle] <= new[jnp.clip(slots - middle - 1, 0, last)]
         there = low < high
         return jnp.where(there & more, middle + 1, low), jnp.where(there & ~more, middle, high)
 
     bounds = jnp.maximum(slots - new.shape[0], 0), slots
     before, _ = jax.lax.fori_loop(0, old.shape[0].bit_length(), halve, bounds)
     arrived = slots - before
-    lower = rows_at(old, before) <= rows_at(new, jnp.clip(arrived, 0, last))
-    stays = (arrived > last) | lower
+    stays = (arrived > last) | (old[before] <= new[jnp.clip(arrived, 0, last)])
     return jnp.where(stays, before, old.shape[0] + arrived)
 
 
@@ -223,8 +222,7 @@ def take(pool: Pool, iteration: Iteration) -> Batch:
 def pick(buffer: Buffer, hand: Hand, iteration: Iteration) -> Batch:
     """The same draw without laying out a hand: for a single one."""
     places = places_of(buffer, hand, iteration)
-    x, group = rows_at(_flat(buffer.x), places), rows_at(_flat(buffer.group), places)
-    return _balanced(x, group, hand)
+    return _balanced(_flat(buffer.x)[places], _flat(buffer.group)[places], hand)
 
 
 def places_of(buffer: Buffer, hand: Hand, iteration: Iteration) -> Int[Array, "row"]:
@@ -267,12 +265,7 @@ def _flat(values: Array) -> Array:
 
 def _rows(values: Array, slots: Int[Array, "class size"]) -> Array:
     """values[class, slots[class]] for every class."""
-    return jax.vmap(rows_at)(values, slots)
-
-
-def rows_at(values: Array, places: Int[Array, "size"]) -> Array:
-    """values[places], where nobody has to ask whether a place is below 0 or beyond the end."""
-    return values.at[places.astype(jnp.uint32)].get(mode="promise_in_bounds")
+    return jax.vmap(lambda one_class, chosen: one_class[chosen])(values, slots)
 
 
 def sample_of(key: Key, batch: Batch, capacity: int) -> Buffer:

@@ -177,16 +177,14 @@ def widen_samples(samples: Buffer, room: int) -> Buffer:
 
 def at(tree: Tree, level: Int[Array, ""] | int) -> Tree:
     """The part of `tree` that belongs to `level`."""
-    place = jnp.uint32(level)  # of a number with a sign the program asks whether it is below 0
-    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, place, 0, False), tree)
+    place = jnp.uint32(level)  # of a number with a sign it is asked whether it is below 0
+    return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
 def put(tree: Tree, level: Int[Array, ""] | int, value: Any) -> Tree:
     """Return `tree` with `value` stored at `level`."""
     place = jnp.uint32(level)
-    return jax.tree.map(
-        lambda leaf, new: leaf.at[place].set(new, mode="promise_in_bounds"), tree, value
-    )
+    return jax.tree.map(lambda leaf, new: leaf.at[place].set(new), tree, value)
 
 
 def draw_round(key: Key, batch: Batch, config: DrawingConfig) -> Pool:

@@ -111,7 +111,7 @@ def violations_asleep(
     logits = problem.model.scores(pair.primal, buffers.rows_of(sample))
 
     def of_draw(iteration: Int[Array, ""]) -> Float[Array, "constraint"]:
-        drawn = buffers.rows_at(logits, buffers.places_of(sample, query, iteration))
+        drawn = logits[buffers.places_of(sample, query, iteration)]
         return violations(problem, drawn, see(buffers.pick(sample, query, iteration), deployed))
 
     return jax.vmap(of_draw)(jnp.arange(iterations))

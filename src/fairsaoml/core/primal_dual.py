@@ -56,19 +56,21 @@ class Seen(NamedTuple):
     shift: Scalar
 
 
-def see(batch: Batch, deployed: Deployed) -> Seen:
-    """What losses and gaps take of a batch."""
+def see(batch: Batch | Seen, deployed: Deployed) -> Seen:
+    """What losses and gaps take of a batch; of one that was seen, it is there."""
+    if isinstance(batch, Seen):
+        return batch
     rows = batch._replace(classes=in_classes(batch))
     decided = rows if deployed.rate is None else restore(rows, deployed.rate)
     return Seen(rows=rows, decided=decided, shift=deployed.shift)
 
 
 def evaluate(
-    problem: Problem, primal: Params, batch: Batch, deployed: Deployed
+    problem: Problem, primal: Params, batch: Batch | Seen, deployed: Deployed
 ) -> tuple[Scalar, Float[Array, "constraint"]]:
     """Loss f and violations g of a model on a draw."""
     seen = see(batch, deployed)
-    logits = problem.model.scores(primal, batch.x)
+    logits = problem.model.scores(primal, seen.rows.x)
     return problem.loss(logits, seen.rows), violations(problem, logits, seen)
 
 
@@ -81,28 +83,18 @@ def violations(
 
 
 def lagrangian(
-    problem: Problem, pair: PrimalDual, batch: Batch, deployed: Deployed
+    problem: Problem, pair: PrimalDual, batch: Batch | Seen, deployed: Deployed
 ) -> tuple[Scalar, Float[Array, "constraint"]]:
     """F = f + sum_i lambda_i g_i (Eq. 10), and the violations beside it."""
-    return _lagrangian(problem, pair, see(batch, deployed))
+    loss, violation = evaluate(problem, pair.primal, batch, deployed)
+    return loss + jnp.dot(pair.dual, violation), violation
 
 
-def _lagrangian(
-    problem: Problem, pair: PrimalDual, seen: Seen
-) -> tuple[Scalar, Float[Array, "constraint"]]:
-    logits = problem.model.scores(pair.primal, seen.rows.x)
-    violation = violations(problem, logits, seen)
-    return problem.loss(logits, seen.rows) + jnp.dot(pair.dual, violation), violation
-
-
-def descent(problem: Problem, pair: PrimalDual, batch: Batch, deployed: Deployed) -> Params:
+def descent(problem: Problem, pair: PrimalDual, batch: Batch | Seen, deployed: Deployed) -> Params:
     """Gradient of F with respect to theta."""
-    return _descent(problem, pair, see(batch, deployed))
 
-
-def _descent(problem: Problem, pair: PrimalDual, seen: Seen) -> Params:
     def objective(primal: Params) -> Scalar:
-        return _lagrangian(problem, pair._replace(primal=primal), seen)[0]
+        return lagrangian(problem, pair._replace(primal=primal), batch, deployed)[0]
 
     return jax.grad(objective)(pair.primal)
 
@@ -117,9 +109,9 @@ def primal_dual_step(
 ) -> PrimalDual:
     """theta down the Lagrangian, then lambda up it at the new theta (Eq. 11, 12)."""
     seen = see(batch, deployed)
-    gradient = project(_descent(problem, pair, seen), steps.bound)
+    gradient = project(descent(problem, pair, seen, deployed), steps.bound)
     primal = project(move(pair.primal, gradient, steps.primal), radius)
-    violation = violations(problem, problem.model.scores(primal, batch.x), seen)
+    violation = evaluate(problem, primal, seen, deployed)[1]
     dual = pair.dual + steps.dual * (violation - steps.damping * pair.dual)
     return PrimalDual(primal=primal, dual=jnp.maximum(dual, steps.floor))
 

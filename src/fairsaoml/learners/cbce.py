@@ -30,16 +30,9 @@ from jaxtyping import Array, Int
 
 from fairsaoml.core import coin_betting, doubling_cover, intervals
 from fairsaoml.core.coin_betting import Wagers
-from fairsaoml.core.config import (
-    DrawingConfig,
-    integer,
-    no_notions,
-    number,
-    one_of,
-    optional,
-    setting,
-)
+from fairsaoml.core.config import DrawingConfig, no_notions
 from fairsaoml.core.experts import FIRST_LEVELS, doubled
+from fairsaoml.core.settings import integer, number, one_of, optional, setting
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
 
