@@ -89,7 +89,16 @@ def _accepts(learner: str, key: str, value: Any) -> bool:
     return key in registry.entry(learner).settings
 
 
-def compare(specs: Sequence[RunSpec], folder: Path, **how: Any) -> dict[str, Any]:
+def compare(
+    specs: Sequence[RunSpec],
+    folder: Path,
+    *,
+    force: bool = False,
+    engine: str = "local",
+    workers: int = 1,
+    address: str | None = None,
+    on_event: OnEvent = lambda event: None,
+) -> dict[str, Any]:
     """Run every spec into a folder of its own, and write `comparison.json` and `report.html`.
 
     Finished runs are kept and stopped ones continued: the same call finishes a comparison.
@@ -97,13 +106,20 @@ def compare(specs: Sequence[RunSpec], folder: Path, **how: Any) -> dict[str, Any
     Args:
         specs: what to run, as `plan` returns it.
         folder: for all of them.
-        how: force, engine, workers, address and on_event, as in `run_all`.
+        force, engine, workers, address, on_event: as in `run_all`.
 
     Returns:
         The content of `comparison.json`.
     """
     folders = [folder / spec.learner for spec in specs]
-    run_all([Job(spec, each) for spec, each in zip(specs, folders, strict=True)], **how)
+    run_all(
+        [Job(spec, each) for spec, each in zip(specs, folders, strict=True)],
+        engine=engine,
+        workers=workers,
+        address=address,
+        force=force,
+        on_event=on_event,
+    )
     write_json(folder / COMPARISON, comparison_of(specs, folder))
     write_report(folders, folder / REPORT)
     return read_json(folder / COMPARISON)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from fairsaoml.core import buffers
 from fairsaoml.core.buffers import Buffer, Hand, Pool
-from fairsaoml.core.primal_dual import Steps, lagrangian, run_base_learner, see, violations
+from fairsaoml.core.primal_dual import Steps, lagrangian, run_base_learner, violations
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Params, PrimalDual, Problem
 
@@ -112,7 +112,7 @@ def violations_asleep(
 
     def of_draw(iteration: Int[Array, ""]) -> Float[Array, "constraint"]:
         drawn = logits[buffers.places_of(sample, query, iteration)]
-        return violations(problem, drawn, see(buffers.pick(sample, query, iteration), deployed))
+        return violations(problem, drawn, buffers.pick(sample, query, iteration), deployed)
 
     return jax.vmap(of_draw)(jnp.arange(iterations))
 

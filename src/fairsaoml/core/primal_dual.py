@@ -71,13 +71,14 @@ def evaluate(
     """Loss f and violations g of a model on a draw."""
     seen = see(batch, deployed)
     logits = problem.model.scores(primal, seen.rows.x)
-    return problem.loss(logits, seen.rows), violations(problem, logits, seen)
+    return problem.loss(logits, seen.rows), violations(problem, logits, seen, deployed)
 
 
 def violations(
-    problem: Problem, logits: Float[Array, "row"], seen: Seen
+    problem: Problem, logits: Float[Array, "row"], batch: Batch | Seen, deployed: Deployed
 ) -> Float[Array, "constraint"]:
     """g of a model's logits on a draw."""
+    seen = see(batch, deployed)
     violation = [c.violation(logits + seen.shift, seen.decided) for c in problem.constraints]
     return jnp.stack(violation) if violation else jnp.zeros(0)
 
