@@ -20,6 +20,7 @@ from fairsaoml.evaluate.verdict import Asked, answer_of, first_judged, judge
 from fairsaoml.files import read_json, write_json
 from fairsaoml.learners import registry
 from fairsaoml.report import write_report
+from fairsaoml.runs.events import OnEvent
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, pairs
 from fairsaoml.streams.catalog import setting_names
