@@ -221,7 +221,7 @@ class TorchRound:
         self.vmapped = style == "vmap"
         self.state = tensors(game)
         self.batches = {
-            round: some(tuple(game.batches[round - 1]), tensor)
+            round: some(tuple(game.batches[round - 1])[:4], tensor)
             for round in (game.size.typical, game.size.crowded)
         }
         self.iterate: Callable = self.iteration
@@ -253,7 +253,7 @@ class TorchRound:
 
     def draw(self, batch: tuple[Tensor, ...], awake: int) -> Draws:
         """This round's rows into the samples, in place, and a fresh order of all rows held."""
-        x, y, group, *_ = batch
+        x, y, group, _ = batch
         old = self.state.samples
         levels, classes, slots = old.priority.shape
         old.priority[:awake] = EMPTY
