@@ -20,7 +20,15 @@ from fairsaoml.evaluate.compilation import jit
 from fairsaoml.evaluate.measures import Adapted
 from fairsaoml.evaluate.records import RoundResult, finished
 from fairsaoml.evaluate.round import Outcome, run_round
-from fairsaoml.evaluate.seeds import bucket, first_states, part_of, stacked, together, with_room
+from fairsaoml.evaluate.seeds import (
+    bucket,
+    first_states,
+    part_of,
+    stacked,
+    together,
+    unpadded,
+    with_room,
+)
 from fairsaoml.evaluate.traced import TracedOnce
 from fairsaoml.streams.stream import Stream, checked
 
@@ -69,7 +77,7 @@ def round_of_seeds(
     """A round of all seeds, given its number, their state and their tasks, or one for all."""
 
     def one_by_one(round: np.int32, state: State, tasks: Sequence[Task]) -> Played:
-        batches = [part_of(stacked([task], len(task.y)), 0) for task in tasks]
+        batches = [*map(unpadded, tasks)]
         done = [
             run_round(learner, problem, None, round, part_of(state, i), batches[i % len(batches)])
             for i in range(len(seeds))

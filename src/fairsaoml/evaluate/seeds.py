@@ -52,6 +52,9 @@ def stacked(tasks: Sequence[Task], size: int) -> Batch:
     def padded(values: np.ndarray) -> Any:
         return np.pad(values, [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1))
 
-    ones = (np.ones(len(task.y), np.float32) for task in tasks)
-    batches = [Batch(t.x, t.y, t.group, weight) for t, weight in zip(tasks, ones, strict=True)]
-    return jax.tree.map(lambda *same: np.stack([*map(padded, same)]), *batches)
+    return jax.tree.map(lambda *same: np.stack([*map(padded, same)]), *map(unpadded, tasks))
+
+
+def unpadded(task: Task) -> Batch:
+    """A checked task as it is."""
+    return Batch(x=task.x, y=task.y, group=task.group, weight=np.ones(len(task.y), np.float32))
