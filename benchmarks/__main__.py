@@ -2,17 +2,14 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from benchmarks.measure import Measured
-from fairsaoml.core.errors import FairSAOMLError
-from fairsaoml.evaluate.compilation import use_cache
-from fairsaoml.evaluate.threads import one_thread
+from benchmarks.measure import Measured, Part, measured_here
 from fairsaoml.files import write_json, write_text
 
 MODULES = (
@@ -35,15 +32,6 @@ MODULES = (
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"  # around the table of a page
 
 
-class Part(NamedTuple):
-    """What a module has measured, or why it has not."""
-
-    name: str
-    rows: Sequence[Measured]
-    seconds: float
-    missing: str = ""
-
-
 def main() -> int:
     """0 when everything asked for was measured; whether goals were reached is for the reader."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -52,8 +40,6 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="puts its table into a page")
     asked = parser.parse_args()
-    use_cache()
-    one_thread()
     parts = []
     for part in measured(asked.only, asked.full):
         parts.append(part)
@@ -67,17 +53,11 @@ def main() -> int:
 
 
 def measured(names: Sequence[str], full: bool) -> Iterator[Part]:
-    """Module after module; one whose library is not installed says which."""
+    """Module after module, each in a new process: PyTorch, once loaded, slows what comes after."""
     for name in names:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        begun = time.monotonic()
-        rows: Sequence[Measured] = ()
-        missing = ""
-        try:
-            rows = import_module(f"benchmarks.{name}").measure(full)
-        except (ModuleNotFoundError, FairSAOMLError) as error:
-            missing = str(error)
-        yield Part(name, rows, time.monotonic() - begun, missing)
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            yield process.submit(measured_here, name, full).result()
 
 
 def verdict(row: Measured) -> str:

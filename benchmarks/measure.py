@@ -6,10 +6,24 @@ after round, and the ratio of their medians is what is kept.
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import NamedTuple
 
-__all__ = ["STEADY", "Goal", "Measured", "at_least", "at_most", "taking_turns"]
+from fairsaoml.core.errors import FairSAOMLError
+from fairsaoml.evaluate.compilation import use_cache
+from fairsaoml.evaluate.threads import one_thread
+
+__all__ = [
+    "STEADY",
+    "Goal",
+    "Measured",
+    "Part",
+    "at_least",
+    "at_most",
+    "measured_here",
+    "taking_turns",
+]
 
 STEADY = 3  # calls in a row, of which the last is a steady one
 
@@ -43,6 +57,15 @@ class Measured(NamedTuple):
     @property
     def reached(self) -> bool:
         return self.goal.holds(self.ratio)
+
+
+class Part(NamedTuple):
+    """What a module has measured, or why it has not."""
+
+    name: str
+    rows: Sequence[Measured]
+    seconds: float
+    missing: str = ""
 
 
 def at_least(bound: float) -> Goal:
@@ -79,3 +102,17 @@ def taking_turns(
                 taken = time.perf_counter() - begun
             seconds[name].append(taken)
     return {name: statistics.median(taken) for name, taken in seconds.items()}
+
+
+def measured_here(name: str, full: bool) -> Part:
+    """A module; one whose library is not installed says which."""
+    use_cache()
+    one_thread()
+    begun = time.monotonic()
+    rows: Sequence[Measured] = ()
+    missing = ""
+    try:
+        rows = import_module(f"benchmarks.{name}").measure(full)
+    except (ModuleNotFoundError, FairSAOMLError) as error:
+        missing = str(error)
+    return Part(name, rows, time.monotonic() - begun, missing)
