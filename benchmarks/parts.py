@@ -25,7 +25,7 @@ __all__ = ["REST", "Round", "rounds"]
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("features of the rows", heads, "features_of"),
     ("what experts say of them", heads, "look"),
-    ("lots", fair_rule, "lots_that_count"),
+    ("lots", fair_rule, "lots"),
     ("feedback", fair_rule, "feedback"),
     ("credit", heads, "_credited"),
     ("curvature", logistic_experts, "_squares"),

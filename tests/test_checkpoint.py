@@ -209,7 +209,7 @@ def test_a_rule_of_before_tilts_decides_as_it_did():
     rule = rule._replace(coefficient=jnp.array([0.5, -0.5, 0.2, -0.2]))
     joint, chance = jnp.array([[0.1], [0.2], [0.3], [0.4]]), jnp.array([0.7])
     added = 0.1 * 0.5 - 0.2 * 0.5 + 0.3 * 0.2 - 0.4 * 0.2
-    assert fair_rule.margins(rule, chance, joint, 0.0)[0] == pytest.approx(0.2 + added)
+    assert fair_rule.margins(rule, chance, joint)[0] == pytest.approx(0.2 + added)
 
 
 def test_experts_of_before_shared_curvature_say_what_they_said_and_remember_it():

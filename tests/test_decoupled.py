@@ -123,7 +123,7 @@ def test_the_multipliers_reach_the_dual_s_minimum():
 @pytest.mark.parametrize("ratio", [0.8, 0.95])
 def test_the_rule_keeps_the_ratio_on_its_sample(ratio):
     rule, given, group = solved(ratio=ratio)
-    decided = np.asarray(fair_rule.margins(rule, given["chance"], given["joint"], 0.0)) > 0
+    decided = np.asarray(fair_rule.margins(rule, given["chance"], given["joint"])) > 0
     blind = np.asarray(given["chance"]) > 0.5
 
     def worst(decisions):
@@ -140,16 +140,17 @@ def test_the_rule_keeps_the_ratio_on_its_sample(ratio):
 def test_corrections_that_contradict_each_other_do_not_make_everybody_negative():
     """Both groups cannot be above their centre; a rule that knows less of the row has no gap."""
     rule, given, _ = solved(rows=2000, bias=np.full(4, 0.3, np.float32))
-    decided = fair_rule.margins(rule, given["chance"], given["joint"], 0.0) > 0
+    decided = fair_rule.margins(rule, given["chance"], given["joint"]) > 0
     assert 0.25 < decided.mean() < 0.75
 
 
 def test_without_a_notion_the_rule_is_the_threshold():
     layout = fair_rule.layout_of([], [2])
     rule = fair_rule.new_rule(layout)
-    chance, lots = np.array([0.2, 0.6], np.float32), np.array([4.0, -4.0], np.float32)
-    margins = fair_rule.margins(rule, chance, np.zeros((0, 2), np.float32), lots)
-    assert (margins > 0).tolist() == [False, True]  # whatever their lots
+    x = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    chance = np.repeat(np.array([0.4999, 0.5001], np.float32), 100)
+    margins = fair_rule.margins(rule, chance, np.zeros((0, 200), np.float32), x)
+    assert np.array_equal(margins > 0, chance > 0.5)  # whatever their lots
 
 
 def test_a_lot_is_a_row_s_own_and_even():
@@ -171,7 +172,7 @@ def test_where_fairness_outweighs_the_probability_lots_decide_a_share():
     x = np.random.default_rng(0).normal(size=(5000, 3)).astype(np.float32)
     joint = np.tile(np.array([[1], [0]], np.float32), (1, 5000))
     chance = np.full(5000, 0.8, np.float32)  # a margin of .3 - .29
-    margins = fair_rule.margins(rule, chance, joint, fair_rule.lots(x))
+    margins = fair_rule.margins(rule, chance, joint, x)
     expected = 1 / (1 + np.exp(-0.01 * fair_rule.SHARPNESS))
     assert (margins > 0).mean() == pytest.approx(expected, abs=0.02)
 

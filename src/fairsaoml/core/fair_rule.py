@@ -37,6 +37,7 @@ AT_ONCE = 256  # rows that are hashed together: they stay in the cache
 
 PerRate = Float[Array, "rate"]
 PerRow = Float[Array, "row"]
+Rows = Float[Array, "row feature"]
 
 
 class Rate(NamedTuple):
@@ -135,30 +136,33 @@ def new_rule(layout: Layout) -> Rule:
 
 
 def margins(
-    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], lot: PerRow | float
+    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], x: Rows | None = None
 ) -> PerRow:
-    """(eta - t) / spread + what fairness adds: > 0 is decided positive."""
-    added = added_by_rate(rule, chance, joint, lot).sum(0)
+    """(eta - t) / spread + what fairness adds: > 0 is decided positive. Without x nobody draws."""
+    added = added_by_rate(rule, chance, joint, x).sum(0)
     return (chance - rule.threshold) / rule.spread + added
 
 
 def added_by_rate(
-    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], lot: PerRow | float
+    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], x: Rows | None = None
 ) -> Float[Array, "rate row"]:
     """(c + tilt eta) U of each rate, by a row's lot a little more or less.
 
     Where fairness outweighs all that the probability says, many rows are within a hair's breadth of
     the threshold, and the fair rule decides a share of them: no threshold could. The lot decides
-    which. It is that of `lots`, in the dual's own width, and 0 where nobody's lot is asked.
+    which, in the dual's own width. Only rows so near to the threshold that a lot could decide draw.
     """
     parts = joint * (rule.coefficient[:, None] + rule.tilt[:, None] * chance)
-    added = parts.sum(0)
-    size = np.maximum(np.abs(added), SMALLEST_ADDED)
-    drawn = np.asarray(lot, np.float32) / SHARPNESS
-    return parts * (1 + np.sign(added) * drawn / size)
+    if x is not None:
+        added = parts.sum(0)
+        margin = (chance - rule.threshold) / rule.spread + added
+        near = np.flatnonzero(np.abs(margin) <= FURTHEST_LOT / SHARPNESS)
+        drawn, added = lots(x[near]) / SHARPNESS, added[near]
+        parts[:, near] *= 1 + np.sign(added) * drawn / np.maximum(np.abs(added), SMALLEST_ADDED)
+    return parts
 
 
-def lots(x: Float[Array, "row feature"]) -> PerRow:
+def lots(x: Rows) -> PerRow:
     """A logistic number for each row, made from its features: the same row has the same lot."""
     column = mixed(np.arange(1, x.shape[1] + 1, dtype=np.uint32))
     hashed = np.empty(len(x), np.uint32)
@@ -170,16 +174,6 @@ def lots(x: Float[Array, "row feature"]) -> PerRow:
     hashed = mixed(hashed)
     part = np.clip(uniform(hashed), UNLIKELY, 1 - UNLIKELY)
     return np.log(part) - np.log1p(-part)
-
-
-def lots_that_count(
-    rule: Rule, chance: PerRow, joint: Float[Array, "rate row"], x: Float[Array, "row feature"]
-) -> PerRow:
-    """The lots of rows so near to the threshold that one could decide; 0 for all others."""
-    near = np.flatnonzero(np.abs(margins(rule, chance, joint, 0.0)) <= FURTHEST_LOT / SHARPNESS)
-    drawn = np.zeros(len(x), np.float32)
-    drawn[near] = lots(x[near])
-    return drawn
 
 
 def members(

@@ -243,7 +243,7 @@ def _multipliers(
     accuracy = (chance - rule.threshold) / rule.spread
     lean = sample.modelled - sample.modelled_centre
     scale = active / (np.sqrt(lean**2 @ row) + 1e-3)
-    decided = sigmoid(SHARPNESS * margins(rule, chance, joint, 0.0))
+    decided = sigmoid(SHARPNESS * margins(rule, chance, joint))
     width = _aim(layout, rule, sample, row * decided, ratio)
     ridge = RIDGE * (1 + RIDGE_ROWS / np.maximum(sample.rows, 1.0))
 

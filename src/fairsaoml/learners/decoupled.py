@@ -116,17 +116,14 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     def look_anew(state: State, x: Rows, group: Groups) -> tuple[Look, Shown]:
         said = heads_.look(who, state.heads, x)
         seen = Look(said, *chances(layout, levels, said.chance, group))
-        added, rule = added_by_rate(state.rule, seen, x).sum(0), state.rule
+        rule = state.rule
+        added = fair_rule.added_by_rate(rule, seen.chance, seen.joint, x).sum(0)
         return seen, Shown(
             scores=logit(seen.chance),
             margins=(seen.chance - rule.threshold) / rule.spread + added,
             plain_margins=seen.chance - rule.threshold,
             threshold=rule.threshold - rule.spread * added,
         )
-
-    def added_by_rate(rule: Rule, seen: Look, x: Rows) -> PerRate:
-        lots = fair_rule.lots_that_count(rule, seen.chance, seen.joint, x)
-        return fair_rule.added_by_rate(rule, seen.chance, seen.joint, lots)
 
     latest = Latest(look_anew)
 
@@ -138,7 +135,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
 
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
         (seen, shown), rule = look(state, x, group), state.rule
-        added = added_by_rate(rule, seen, x)
+        added = fair_rule.added_by_rate(rule, seen.chance, seen.joint, x)
         moved = -rule.spread * by_constraint(problem, layout, added)
         return Explanation(
             probability=seen.chance,
