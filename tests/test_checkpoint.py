@@ -16,6 +16,7 @@ from fairsaoml.core.errors import FairSAOMLError, RunError
 from fairsaoml.core.types import Attribute, PrimalDual, Schema, Task
 from fairsaoml.report import write_report
 from fairsaoml.runs import checkpoint as module
+from fairsaoml.runs import migrations
 from fairsaoml.runs.checkpoint import load_checkpoint, save_checkpoint, sealed, structured
 from fairsaoml.runs.runner import resume
 from fairsaoml.serve.online import OnlineLearner
@@ -346,3 +347,22 @@ def test_experts_of_before_that_are_gone_leave_their_share_and_rows_are_kept_as_
     kept = OnlineLearner(PEOPLE)
     kept.state = state
     assert np.allclose(online.scores(x), kept.scores(x), atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("levels", "counts", "kinds"),
+    [
+        ([2], [[4, 4]], (0, 1, 2)),
+        ([3, 2], [[9, 0, 0], [5, 4, 0]], (0, 1, 1, 1, 2, 2, 2, 1, 2)),
+        ([2, 3], [[9, 0, 0], [5, 4, 0]], (0, 1, 2, 1, 1, 1, 2, 2, 2)),
+        ([], np.zeros((0, 0)), (0,)),
+    ],
+)
+def test_kinds_of_heads_are_known_though_groups_were_not_seen(levels, counts, kinds):
+    rows = np.array([10.0, 7.0, 3.0])[np.array(kinds)]
+    state = {
+        "heads.log_weights": np.zeros((len(kinds), 7)),
+        "heads.linear.rows": np.stack([np.zeros_like(rows), rows], axis=1),
+        "sample.counts": np.array(counts, np.float32),
+    }
+    assert migrations._kinds(state) == kinds

@@ -1,6 +1,7 @@
 """Checkpoints of before: from the manifest and arrays of each older schema to those of the next."""
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ def _five_memories(state: State) -> State:
 
 
 def _fewer_experts(state: State) -> State:
-    """Schema 6 to 7: the heads of the groups have three experts instead of seven.
+    """Schema 6 to 7: the heads of the groups have four experts instead of seven.
 
     What the experts that are gone had of a head goes to the others.
     """
@@ -198,20 +199,23 @@ def _fewer_experts(state: State) -> State:
 
 
 def _kinds(state: State) -> tuple[int, ...]:
-    """The kinds of rows that a state's heads learn from, by the groups that it has seen."""
+    """The kinds of rows that a state's heads learn from.
+
+    How many levels an attribute has is not written there, and some may not have been seen. Heads
+    of the same attribute and label have remembered as many rows.
+    """
     heads, counts = len(state["heads.log_weights"]), state["sample.counts"]
-    if len(counts) == 1:
-        of_label = [(heads - 1) // 2]
-    else:
-        levels = [int(np.count_nonzero(seen)) for seen in counts]
-        of_label = [1 if count == 2 else count for count in levels]
-    kinds = (0, *(kind for count in of_label for kind in (1, 2) for _ in range(count)))
-    if len(kinds) != heads:
-        raise RunError(
-            f"expected the groups of {heads} heads, got those of {len(kinds)}: a group was not "
-            "seen yet; continue with the version of fairsaoml that wrote it, or start again"
-        )
-    return kinds
+    rows = state["heads.linear.rows"][1:, -1]
+    seen = [1 + max(np.flatnonzero(count), default=0) for count in counts]
+    for levels in product(*(range(least, counts.shape[1] + 1) for least in seen)):
+        of_label = np.repeat(np.array([1 if count == 2 else count for count in levels], int), 2)
+        alike = np.split(rows, np.cumsum(of_label)[:-1])
+        if of_label.sum() == heads - 1 and all(len(set(some)) <= 1 for some in alike):
+            return (0, *np.repeat(np.array([1, 2] * len(levels), int), of_label).tolist())
+    raise RunError(
+        f"expected the groups of {heads} heads, got counts of {counts.tolist()}; continue with the "
+        "version of fairsaoml that wrote it, or start again"
+    )
 
 
 # From each older schema to the one after it. All have `schema`, `round`, `file` and `sha256`.

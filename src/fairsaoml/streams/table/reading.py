@@ -237,5 +237,6 @@ def _require_distinct(names: Sequence[str], where: str) -> None:
     name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if times > 1:
         raise DataError(
-            f"expected every column name once in {where}, got {name!r} {times} times; rename one"
+            f"expected every column name once in {where}, got {name!r} {times} times; rename or "
+            "remove one"
         )
