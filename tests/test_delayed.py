@@ -927,3 +927,18 @@ def test_the_example_goes_on_from_its_journal(capsys):
     assert second.startswith("started with 3 rounds")
     assert "issued=300" in half
     assert "issued=600" in end
+
+
+def test_a_file_of_one_byte_is_no_journal_and_is_kept(tmp_path):
+    path = tmp_path / "journal"
+    path.write_bytes(b"x")
+    with pytest.raises(RunError, match="another file"):
+        DelayedLabels(Recorder(), task_rows=2, journal=path)
+    assert path.read_bytes() == b"x"
+
+
+def test_another_model_in_its_place_predicts_and_learns():
+    desk, other = DelayedLabels(Recorder(), task_rows=2), Recorder()
+    desk.model = other
+    desk.label(desk.issue([[0.0], [1.0]]).ids, [0, 1])
+    assert other.n_rounds_ == 1

@@ -88,7 +88,7 @@ def _number(name: Hashable, value: Any) -> float:
 
 def _numbers(name: Hashable, column: nw.Series) -> Any:
     """Return a column's numbers; of texts and the like one by one, with a message of its own."""
-    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+    if column.dtype.is_numeric() or (column.dtype == nw.Boolean and not column.null_count()):
         return np.asarray(column.to_numpy(), np.float64)
     return [_number(name, value) for value in column.to_list()]
 

@@ -124,7 +124,6 @@ class DelayedLabels:
         learned: int | None = None,
         retain_seconds: float | None = None,
     ) -> None:
-        self._preprocessing, self._learner = _parts(model)
         self.model = model
         self._on_close = on_close
         rules = TaskRules(
@@ -138,6 +137,16 @@ class DelayedLabels:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def model(self) -> Any:
+        """What predicts and learns."""
+        return self._model
+
+    @model.setter
+    def model(self, model: Any) -> None:
+        self._preprocessing, self._learner = _parts(model)
+        self._model = model
 
     def issue(
         self, X: Any, *, sensitive_features: Any = None, ids: Sequence[Id] | None = None
@@ -175,8 +184,7 @@ class DelayedLabels:
                 f"got {len(x)} rows, {len(names)} ids and sensitive features for "
                 f"{'none' if group_layout is None else len(groups)}; pass one of each per row"
             )
-        if hasattr(self._learner, "check_groups"):
-            self._learner.check_groups(X, sensitive_features)
+        self._check_groups(X, sensitive_features)
         texts = [to_text(name) for name in names]
         open_rows = {id for id, (state,) in self._tasks.by_id("state", texts).items() if state < 2}
         known = [name for name, text in zip(names, texts, strict=True) if text in open_rows]
@@ -326,6 +334,13 @@ class DelayedLabels:
                     )
                 if task.round > self._learned:
                     groups, before = task.sensitive_features, self._preprocessing
+                    try:
+                        self._check_groups(task.X, groups)
+                    except DataError as problem:
+                        raise RunError(
+                            f"{problem}. All rows of {self._tasks.path} are so: begin another "
+                            "journal, or give the model that it was begun with"
+                        ) from None
                     also = {} if groups is None else {"sensitive_features": groups}
                     X = task.X if before is None else before.transform(task.X)
                     self._learner.partial_fit(X, task.y, **also)
@@ -335,6 +350,11 @@ class DelayedLabels:
                 with self._tasks.writing():
                     self._tasks.execute("DELETE FROM rows WHERE taken_by = ?", [task.number])
                     self._tasks.execute("DELETE FROM tasks WHERE number = ?", [task.number])
+
+    def _check_groups(self, X: Any, sensitive_features: Any) -> None:
+        """Raise DataError for groups that the model says it cannot learn from."""
+        if hasattr(self._learner, "check_groups"):
+            self._learner.check_groups(X, sensitive_features)
 
     def _takes(self, label: Any) -> bool:
         """Whether the model can learn from a label; yes where it does not tell its labels."""

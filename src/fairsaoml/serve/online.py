@@ -312,6 +312,10 @@ class OnlineLearner(Saveable):
         kept = {name: value for name, value in self.__dict__.items() if name != "_programs"}
         return {**kept, "state": jax.device_get(self.state)}
 
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Take what was kept; earlier versions called the state `_state`."""
+        self.__dict__ |= {"state" if name == "_state" else name: kept[name] for name in kept}
+
     def _saved(self) -> Saved:
         manifest = {
             "learner": self.learner,

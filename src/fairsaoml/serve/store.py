@@ -50,6 +50,8 @@ class Store(sqlite3.Connection):
             if path.is_dir():
                 raise RunError(f"expected a file at {path}, found a folder; name a file in it")
             path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_size == 1:  # SQLite takes it for an empty one
+                raise self._foreign()
         super().__init__(path or ":memory:", isolation_level=None, check_same_thread=False)
         try:
             with self._in_words():
@@ -159,13 +161,16 @@ class Store(sqlite3.Connection):
                     "send it again: nothing of this call was taken, nothing before it is lost"
                 ) from None
             if code == sqlite3.SQLITE_NOTADB:
-                raise RunError(
-                    f"expected a store at {self.path}, got another file or a journal of an older "
-                    "version; give another path, or use the version of fairsaoml that wrote it"
-                ) from None
+                raise self._foreign() from None
             if code == sqlite3.SQLITE_CORRUPT:
                 raise self._damaged(problem) from None
             raise
+
+    def _foreign(self) -> RunError:
+        return RunError(
+            f"expected a store at {self.path}, got another file or a journal of an older version; "
+            "give another path, or use the version of fairsaoml that wrote it"
+        )
 
     def _damaged(self, problem: object) -> RunError:
         words = "continue from an intact copy, or begin another"

@@ -185,17 +185,19 @@ class Tasks(Store):
         groups: dict[int, str] = {}
         new_but_late = []
         late, repeated, unknown = [], [], []  # ids
+        closed = self.counts["tasks"]
         for key, id, label, group in labels:
             number, state, task, before = rows.get(key, (0, NEVER, 0, None))
             is_first = state == WAITING and number not in new
-            known = new.get(number) or corrected.get(number) or before
             if state == NEVER or (state == TAKEN and not corrects):
                 unknown.append(id)
                 continue
-            if not is_first and (label == known or not corrects):
-                repeated.append(id)
-                continue
-            if task <= self.counts["tasks"]:  # closed
+            if not is_first:
+                known = new.get(number) or corrected.get(number) or before
+                if label == known or not corrects:
+                    repeated.append(id)
+                    continue
+            if task <= closed:
                 late.append(id)
                 if not is_first:  # learned already, or about to be with its first label
                     continue
