@@ -153,7 +153,7 @@ class Deciding:
                 if word not in codes:
                     codes[word] = str(self.reader.label(value))
                 groups = None if group is None else to_line(self.reader.group_given(group))
-                read.append(NewLabel(id_text(id), id, codes[word], groups))
+                read.append((id_text(id), id, codes[word], groups))
             except (DataError, TypeError, KeyError, AttributeError) as problem:
                 words = str(problem) if isinstance(problem, DataError) else NO_LABEL
                 errors.append({"row": place, "error": words})

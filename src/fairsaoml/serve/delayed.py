@@ -23,7 +23,7 @@ import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.serve.store import some, to_text
-from fairsaoml.serve.tasks import TAKEN_ROWS, NewLabel, NewRow, Tally, TaskRules, Tasks, columns_of
+from fairsaoml.serve.tasks import TAKEN_ROWS, NewRow, Tally, TaskRules, Tasks, columns_of
 
 MOST_ROWS = 100_000  # held, by default
 Id = int | str
@@ -240,7 +240,7 @@ class DelayedLabels:
             )
         if names:
             with self._tasks.writing():
-                taken = [NewLabel(to_text(id), id, to_text(label)) for id, label in pairs]
+                taken = [(to_text(id), id, to_text(label), None) for id, label in pairs]
                 self._tasks.label(taken, corrects=False)
             self.tick()
 
