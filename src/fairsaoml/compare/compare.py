@@ -4,7 +4,7 @@ Every learner is a run in a folder of its own; a comparison summarises what they
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any
@@ -27,7 +27,8 @@ COMPARISON, REPORT = "comparison.json", "report.html"
 COMPARISON_SCHEMA = 1
 MEASURES = ("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio")
 NOTIONS = {"dp_ratio": "dp", "eo_ratio": "eo"}
-UNGROUPED = {"ratio": None, "low": 0.0, "high": 1.0, "rounds": []}  # where there are no groups
+# A notion of a verdict where there are no groups.
+UNGROUPED: Mapping[str, Any] = {"ratio": None, "low": 0.0, "high": 1.0, "rounds": []}
 BY_ANSWER = {"fair": "met", "not fair": "missed", "too few": "too few"}  # of the 80 % rule
 EARLY_ROUNDS = 5  # "after changes" are so many rounds of every domain but the first
 BACK = ("accuracy", "dp_ratio")  # a learner has recovered when both are back
@@ -112,16 +113,24 @@ def comparison_of(specs: Sequence[RunSpec], folder: Path) -> dict[str, Any]:
     words += [",".join(spec.learner for spec in specs)]
     words += ["--seeds", str(len(first.seeds)), "--seed", str(first.seeds[0])]
     settings = [{**spec.stream_settings, **spec.learner_settings} for spec in specs]
-    for pair in dict.fromkeys(pair for some in settings for pair in pairs(some)):
-        words += ["--set", pair]
     return {
         "schema": COMPARISON_SCHEMA,
-        "command": shlex.join(words),
+        "command": command_of(words, (pair for some in settings for pair in pairs(some))),
         "stream": first.stream,
         "seeds": list(first.seeds),
         "rule": RULE,
         "learners": [_entry(spec, folder / spec.learner) for spec in specs],
     }
+
+
+def command_of(words: Sequence[str], pairs: Iterable[str]) -> str:
+    """Return a command with its settings, each once.
+
+    >>> command_of(["fairsaoml", "peers", "my loans.csv"], ["rows=50", "rows=50"])
+    "fairsaoml peers 'my loans.csv' --set rows=50"
+    """
+    options = [word for pair in dict.fromkeys(pairs) for word in ("--set", pair)]
+    return shlex.join([*words, *options])
 
 
 def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
