@@ -43,10 +43,9 @@ class Subject:
     def __init__(self, name: str, entry: Entry, horizon: int | None = HORIZON) -> None:
         self.name, self.entry = name, entry
         rules = {name: item.metadata["rule"] for name, item in entry.settings.items()}
-        settings = {**SMALL, "horizon": horizon}
-        self.config = entry.config.from_dict(
-            {k: v for k, v in settings.items() if k in rules and rules[k].holds(v)}
-        )
+        wished = {**SMALL, "horizon": horizon}.items()
+        taken = {k: v for k, v in wished if k in rules and rules[k].holds(v)}
+        self.config = entry.config.from_dict(taken)
         self.problem = make_problem(self.config, SCHEMA)
         self.learner = entry.factory(self.problem, self.config)
         self.traces: dict[int, int] = {}  # by padding

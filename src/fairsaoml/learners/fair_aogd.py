@@ -44,7 +44,7 @@ class FairAOGDConfig(DrawingConfig):
 
 
 def sequences(config: FairAOGDConfig, round: Int[Array, ""]) -> Steps:
-    """eta_t, mu_t and the damping of a round; the original calls that theta_t.
+    """eta_t, mu_t and the damping of a round, theta_t in the original.
 
     >>> config = FairAOGDConfig(domain_bound=1.0, gradient_bound=0.5, decay=1.0)
     >>> [value.item() for value in sequences(config, jnp.array(2))[:3]]  # 2/2, 1/(1.5 x 3), 3/2
