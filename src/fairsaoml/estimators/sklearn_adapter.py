@@ -239,8 +239,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
     ) -> None:
         """Fix what never changes again; nothing is set before all of it is checked."""
         width = first.shape[1]
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{i}" for i in range(width)] if names is None else names
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(width)])
         state = self._checked("random_state")
         drawn = check_random_state(state)
         seed = state if isinstance(state, int) else int(drawn.randint(SEEDS))
@@ -301,10 +300,9 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
     def _saved(self) -> Saved:
         check_is_fitted(self)
         saved, names = super()._saved(), getattr(self, "feature_names_in_", None)
-        saved.manifest.update(
-            classes={"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},
-            feature_names=None if names is None else list(names),
-        )
+        classes = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
+        names = None if names is None else list(names)
+        saved.manifest.update(classes=classes, feature_names=names)
         return saved
 
     @classmethod
