@@ -134,20 +134,19 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         ValueError
             Where rows, labels or groups cannot be learned from, or do not fit the first call's.
         """
-        first = not hasattr(self, "classes_")
+        known: Any = getattr(self, "classes_", None)
+        first = known is None
         self._require_same_settings()
         X, y = self._checked_rows(X, y, reset=first)
         table = self._checked_groups(X, sensitive_features)
         if first:
             _require_binary(y)
             known = _two(unique_labels(y if classes is None else classes))
-        else:
-            known = self.classes_
-            if classes is not None and not np.array_equal(known, unique_labels(classes)):
-                raise ValueError(
-                    f"`classes={classes!r}` is not the same as on last call to partial_fit, "
-                    f"was: {known!r}"
-                )
+        elif classes is not None and not np.array_equal(known, unique_labels(classes)):
+            raise ValueError(
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, "
+                f"was: {known!r}"
+            )
         if not ((y == known[0]) | (y == known[1])).all():
             _require_binary(y)
             unseen = np.setdiff1d(y, known).tolist()
