@@ -21,7 +21,7 @@ from fairsaoml.serve.model import probability
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.reading import PLAIN, BadValue, Reader, id_text, is_text, to_line
 from fairsaoml.serve.store import LABELLED, NEVER, WAITING, FullDisk
-from fairsaoml.serve.tasks import NewLabel, NewRow, Tasks
+from fairsaoml.serve.tasks import NewLabel, Tasks
 
 CONFLICT = "another row was decided under this id; give every row an id of its own"
 NO_LABEL = 'expected an object with "id" and "label", in whole characters'
@@ -107,9 +107,9 @@ class Deciding:
         decided = (margins > 0).astype(int).tolist(), probability(scores).tolist()
         reasons = [None] * len(x) if why is None else reasons_to_bytes(why)
         issued = [
-            NewRow(one.key, one.content, to_line((decision, chance)), live.round, reason, group)
-            for one, decision, chance, reason, group in zip(
-                asked, *decided, reasons, self.reader.groups(rows), strict=True
+            (one.key, one.content, to_line((decision, chance)), group, live.round, reason)
+            for one, decision, chance, group, reason in zip(
+                asked, *decided, self.reader.groups(rows), reasons, strict=True
             )
         ]
         status, also = 200, {}
@@ -165,8 +165,7 @@ class Deciding:
         with self._turn(), self.tasks.writing():
             known = self.tasks.by_id("number, state, answer, groups", keys)
             rows = [row for row in known.values() if row[1] == WAITING]
-            change = f"UPDATE rows SET state = {NEVER} WHERE number = ?"
-            self.tasks.executemany(change, [row[:1] for row in rows])
+            self.tasks.change("state = ?", {number: NEVER for number, *_ in rows})
             words = [self.reader.words[json.loads(answer)[0]] for _, _, answer, _ in rows]
             groups = [json.loads(groups) for *_, groups in rows]
             counts = self.tasks.counts
