@@ -221,8 +221,8 @@ class GroupHead(NamedTuple):
 def group_heads(levels: list[int]) -> list[GroupHead]:
     """The heads of the groups: one for two levels, one each for more, given either label.
 
-    >>> group_heads([2])
-    [GroupHead(attribute=0, label=1, level=1, levels=2), GroupHead(attribute=0, label=0, level=1, levels=2)]
+    >>> [(head.label, head.level) for head in group_heads([2])]
+    [(1, 1), (0, 1)]
     """
     return [
         GroupHead(attribute, label, level, count)
