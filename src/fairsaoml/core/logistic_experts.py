@@ -170,7 +170,7 @@ def _of_rows(
     bend = lean * lean  # p (1 - p) is a quarter of 1 - lean^2
     np.clip(bend, 0.0, 1 - 4 * SMALLEST_BEND, out=bend)
     np.subtract(0.5, 0.5 * bend, out=bend)
-    return slope, np.vecdot(bend, weight[who.head])
+    return slope, np.einsum("er,er->e", bend, weight[who.head])
 
 
 def _kept(keeps: Float[Array, "of"], rows: Float[Array, "of"], count: Float[Array, "of"]) -> Array:

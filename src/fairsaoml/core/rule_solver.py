@@ -70,8 +70,7 @@ class Dual(NamedTuple):
         if every == 1:
             return self
         row = self.row[::every]
-        terms = np.ascontiguousarray(self.terms[:, ::every])  # BLAS takes no others
-        return Dual(row / np.maximum(row.sum(), 1e-9), terms, self.ridge)
+        return Dual(row / np.maximum(row.sum(), 1e-9), self.terms[:, ::every], self.ridge)
 
     def distance(self, multiplier: PerRate, size: PerRate) -> PerRow:
         """a - sum lambda w + sum d |lambda| u."""
