@@ -94,9 +94,9 @@ class Adapter(Saveable):
 
     def _config(self) -> LearnerConfig:
         """Return the learner's settings, checked."""
-        config = registry.entry(self._learner).config
-        names = {field.name: RENAMED.get(field.name, field.name) for field in fields(config)}
-        return config.from_dict({name: plain(getattr(self, key)) for name, key in names.items()})
+        names = {name: RENAMED.get(name, name) for name in registry.entry(self._learner).settings}
+        given = {name: plain(getattr(self, key)) for name, key in names.items()}
+        return registry.configure(self._learner, given)
 
     def _checked(self, name: str) -> Any:
         """Return a parameter of the adapter, or raise ConfigError where its rule does not hold."""

@@ -3,7 +3,6 @@
 Each task is decided with what was learned before it; then its labels are shown.
 """
 
-import shlex
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.compare import COMPARISON, comparison_of
+from fairsaoml.compare.compare import COMPARISON, command_of, comparison_of
 from fairsaoml.compare.engine import require_same
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema, Task
@@ -97,9 +96,7 @@ def command(specs: Sequence[AlternativeSpec]) -> str:
     words += ["--seeds", str(max(len(spec.seeds) for spec in specs))]
     words += ["--refit-every", str(every)] * (every > 1)
     words += ["--trials", str(trials)] * (trials > 0)
-    for pair in pairs(specs[0].stream_settings):
-        words += ["--set", pair]
-    return shlex.join(words)
+    return command_of(words, pairs(specs[0].stream_settings))
 
 
 def plan(
