@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate import confidence, metrics, verdict
+from fairsaoml.serve.access import Refused
 from fairsaoml.serve.deciding import reasons_from_bytes
 from fairsaoml.serve.reading import is_text, to_line
 from fairsaoml.serve.service import TALLY, Service
@@ -83,18 +84,22 @@ class Views(Collector):
             },
         }
 
-    def decision(self, id: str) -> dict[str, Any] | None:
-        """Return what was decided under an id, None where nothing was."""
-        if not is_text(id):
-            return None
-        keys = [to_line(id), id if id.lstrip("-").isdigit() else None]
+    def decision(self, id: str) -> dict[str, Any]:
+        """Return what was decided under an id.
+
+        Raises:
+            Refused: nothing was.
+        """
+        text = to_line(id) if is_text(id) else None
+        number = id if id.lstrip("-").isdigit() else None
         found = self._query(
             "SELECT id, at, round, content, answer, groups, label, state, why FROM rows "
             "WHERE id IN (?, ?) ORDER BY number DESC LIMIT 1",
-            *keys,
+            text,
+            number,
         )
         if not found:
-            return None
+            raise Refused(404, f"no decision under the id {id!r}")
         [(key, at, round, content, answer, groups, label, state, why)] = found
         decided, probability = json.loads(answer)
         words = self.service.reader.words
