@@ -51,7 +51,7 @@ class Views(Collector):
             buckets=LATENCIES,
             registry=self._registry,
         )
-        self._points: deque[list[Any]] = deque(maxlen=TRAFFIC_POINTS)
+        self._points: deque[tuple[int, int, float, float]] = deque(maxlen=TRAFFIC_POINTS)
 
     def _lines(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         return [json.loads(line) for (line,) in self._query(sql, *values)]
@@ -177,12 +177,9 @@ class Views(Collector):
         """Count one request."""
         self._latency.labels(route, status).observe(seconds)
         at = int(now // TRAFFIC_SECONDS * TRAFFIC_SECONDS)
-        if not self._points or self._points[-1][0] != at:
-            self._points.append([at, 0, 0.0, 0.0])
-        point = self._points[-1]
-        point[1] += 1
-        point[2] += seconds
-        point[3] = max(point[3], seconds)
+        is_new = not self._points or self._points[-1][0] != at
+        _, count, total, longest = (at, 0, 0.0, 0.0) if is_new else self._points.pop()
+        self._points.append((at, count + 1, total + seconds, max(longest, seconds)))
 
     def traffic(self) -> list[dict[str, float]]:
         """Return requests a second, their mean and longest time, by ten seconds."""
