@@ -272,6 +272,8 @@ class OnlineLearner(Saveable):
                 said = self._programs.look(self.state, *padded, explain)
             arrays = [np.asarray(one, np.float64) for one in said]
             parts.append([one[:count] if one.ndim else one for one in arrays])
+        if len(parts) == 1:
+            return parts[0]
         same = zip(*parts, strict=True)
         return [np.concatenate(one) if one[0].ndim else one[0] for one in same]
 
@@ -368,9 +370,12 @@ class OnlineLearner(Saveable):
 
 def require_finite(x: np.ndarray, where: str = "") -> None:
     """Raise DataError where a row holds NaN or infinity."""
-    # A NaN is the smallest and the largest of all.
-    if x.size and not (x.min() > -np.inf and x.max() < np.inf):
-        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    values = np.ravel(x, "K")
+    with np.errstate(all="ignore"):
+        if np.isfinite(values @ values):  # as it is where all are, unless it overflows
+            return
+    broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    if len(broken):
         raise DataError(
             f"expected finite numbers, got NaN or infinity in {len(broken)} rows{where}, the first "
             f"is row {broken[0]}; fill them in or leave the rows out"
