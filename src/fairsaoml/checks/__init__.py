@@ -67,7 +67,7 @@ def check_structure_is_stable(subject: Subject) -> None:
 
     Traced under strict promotion, so that no dtype changes unasked; what cannot be traced is said.
     """
-    batch, shapes = subject.first_batch, subject.shapes
+    batch, shapes = batches(tasks())[0], subject.shapes
     with jax.numpy_dtype_promotion("strict"):
         before = shapes("init", jax.random.key(0))
         seen = {name: shapes(name, before, batch.x) for name in ("scores", "margins")}
@@ -308,7 +308,7 @@ def check_no_peeking(subject: Subject) -> None:
 def check_grows_for_an_endless_stream(subject: Subject) -> None:
     """Growing changes no score, is done once, and leaves a state that a step accepts."""
     endless = Subject(subject.name, subject.entry, horizon=None)
-    batch = endless.first_batch
+    batch = batches(tasks())[0]
     small, grow = endless.first, endless.learner.grow
     large = grow(small, FAR)
     scores = endless.program(endless.learner.scores)

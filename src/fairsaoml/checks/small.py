@@ -86,12 +86,6 @@ class Subject:
         return self.program(self.learner.init)(jax.random.key(0))
 
     @cached_property
-    def first_batch(self) -> Batch:
-        """The first round's rows, as arrays of the learner's library."""
-        batch = batches(tasks())[0]
-        return jax.tree.map(jnp.asarray, batch) if self.compiles else batch
-
-    @cached_property
     def look(self) -> Callable:
         """What can be seen of a state: scores, margins, and margins after a few labels."""
 

@@ -279,6 +279,8 @@ def _unit(vector: Floats) -> Floats:
 class _Best(UserDict[str, Any]):
     """The truth about each domain of a generator, computed when it is first asked for."""
 
+    __repr__ = object.__repr__  # to show a stream is not to ask for it
+
     def __getitem__(self, name: str) -> Mapping[str, float]:
         return dict(_best_of_domain(*self.data[name]))
 
