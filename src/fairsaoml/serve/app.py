@@ -196,8 +196,7 @@ class App:
 
     async def _fairness(self, request: Request) -> dict[str, Any]:
         """Is it fair now: figures with intervals."""
-        content = await asyncio.to_thread(self.views.fairness, whole(request, "window", WINDOW))
-        return {**content, "alarm_history": self.views.alarms()}
+        return await asyncio.to_thread(self.views.fairness, whole(request, "window", WINDOW))
 
     async def _events(self, request: Request) -> Response:
         """Rounds and alarms as they happen."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -131,19 +132,17 @@ class Tasks(Store):
 
     def issue(self, rows: Sequence[NewRow]) -> None:
         """Put predictions into the task that is filling, and into others when it is full."""
-        first, placed = self.counts["issued"] + 1, 0
+        numbered, left = enumerate(rows, self.counts["issued"] + 1), len(rows)
+        into = "INSERT INTO rows (number, task, at, id, content, answer, groups, round, why)"
         most = self.rules.task_rows or math.inf
-        while placed < len(rows):
+        while left:
             task = self.filling or self._begin()
-            size = int(max(min(most - task.size, len(rows) - placed), 0))
-            numbered = enumerate(rows[placed : placed + size], first + placed)
-            self.insert(
-                "INSERT INTO rows (number, task, at, id, content, answer, groups, round, why)",
-                [(number, task.number, self.now, *row) for number, row in numbered],
-            )
+            size = int(max(min(most - task.size, left), 0))
+            placed = islice(numbered, size)
+            self.insert(into, [(number, task.number, self.now, *row) for number, row in placed])
             more = [size, task.number]
             self.execute("UPDATE tasks SET size = size + ? WHERE number = ?", more)
-            placed += size
+            left -= size
             if task.size + size >= most:
                 self._fill(task.number, self.now)
                 self.is_due = True
