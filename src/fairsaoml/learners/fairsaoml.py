@@ -260,10 +260,8 @@ def meta_step(
     damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
     ascent = given.weights @ (violation - damping * duals)
     gradient = project(gradient, config.gradient_bound)
-    return PrimalDual(
-        primal=project(move(meta.primal, gradient, config.meta_primal_step), config.radius),
-        dual=jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0),
-    )
+    primal = project(move(meta.primal, gradient, config.meta_primal_step), config.radius)
+    return PrimalDual(primal, jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0))
 
 
 def credit(given: Given, meta: PrimalDual, bank: Bank) -> tuple[Bank, Float[Array, "constraint"]]:
