@@ -4,9 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 
-from fairsaoml.evaluate import metrics
 from fairsaoml.evaluate.flags import count
-from fairsaoml.evaluate.metrics import RATES, Counts
+from fairsaoml.evaluate.metrics import RATES, Counts, compare
 from fairsaoml.evaluate.rule import RULE
 from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
@@ -29,7 +28,6 @@ TELLING = 10  # positive decisions on each group's rows make a ratio worth drawi
 MOSTLY = 0.8  # of the points should be that
 FEWEST = 4  # points that still are a curve
 BESTS = {"accuracy": "best", "fair_accuracy": "best fair"}  # possible accuracies, and their class
-RATIOS = {"dp": "dp_ratio", "eop": "eo_ratio_tpr", "eo": "eo_ratio"}  # the figure of a notion
 STATE = {  # of the learner, for each constraint
     "dual": ("Dual λ", "the price of each constraint"),
     "violation": ("Violation g", "above 0 the constraint is broken"),
@@ -198,8 +196,14 @@ def _judged(run: Run, attribute: str, notion: str) -> list[str]:
 
 
 def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> float | None:
-    levels = {group: counts.get(group, Counts()) for group in groups}
-    return metrics.figures({"": levels})["attributes"][""][RATIOS[notion]]
+    """The lowest ratio of any rate that a notion compares; None where one of them has none."""
+    lowest = 1.0
+    for rate in (RATES[name] for name in NOTIONS[notion].rates):
+        ratio, _, _ = compare({g: rate.share(counts.get(g, Counts())) for g in groups}, rate)
+        if ratio is None:
+            return None
+        lowest = min(lowest, ratio)
+    return lowest
 
 
 def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:
