@@ -18,7 +18,7 @@ from fairsaoml.core.errors import ConfigError, FairSAOMLError
 __all__ = ["app", "main", "run_app"]
 
 LONGEST = 2000  # letters of an error: a file of one line may be its own column's name
-SEARCHED = 100_000  # new objects, after which garbage is searched for
+SEARCHED = 500_000  # new objects, after which garbage is searched for
 WHOLE = 200  # characters: a command's sentence is wrapped, not cut
 
 
