@@ -63,6 +63,7 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        optimized=False,  # a page is written once: folding its constants takes longer than it saves
     )
     templates.filters |= {"n": number, "path": path, "dashes": dashes, "zip": zip}
     templates.filters |= {"around": around, "shorten": shorten, "stretches": stretches}
