@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from fairsaoml.cli.options import Address, Engine, Jobs, parse_settings, print_json, stem
+from fairsaoml.cli import options
+from fairsaoml.cli.options import Quiet, flag, parse_settings, print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.tables import print_comparison
 from fairsaoml.core.errors import ConfigError
@@ -27,34 +29,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Stream = Annotated[
-    str, typer.Argument(help="A stream's name (`fairsaoml streams`), or a table's file.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 
 
 @app.command("reproduce")
 def reproduce(
-    what: Annotated[str, typer.Argument(help="all, or an exhibit such as figure-3.")] = "all",
-    out: Annotated[Path, typer.Option(help="Where runs, figures and tables go.")] = Path(
-        "runs/paper"
+    what: str = Argument("all", help="all, or an exhibit such as figure-3."),
+    out: Path = Option(Path("runs/paper"), help="Where runs, figures and tables go."),
+    seeds: int = Option(10, min=1, help="How many seeds."),
+    streams: str | None = Option(None, help="Which streams: A,B. [the paper's three]"),
+    learners: str | None = Option(None, help="Which learners: A,B. [the paper's seven and ours]"),
+    set_: list[str] = Option(
+        [], "--set", help="key=value, for the streams and every learner that has it."
     ),
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 10,
-    streams: Annotated[
-        str | None, typer.Option(help="Which streams: A,B. [the paper's three]")
-    ] = None,
-    learners: Annotated[
-        str | None, typer.Option(help="Which learners: A,B. [the paper's seven and ours]")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="key=value, for the streams and every learner that has it."),
-    ] = None,
-    jobs: Jobs = 2,
-    engine: Engine = "local",
-    address: Address = None,
-    force: Annotated[bool, typer.Option("--force", help="Run and measure again.")] = False,
+    jobs: options.Jobs = 2,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    force: bool = flag("--force", help="Run and measure again."),
     quiet: Quiet = False,
 ) -> None:
     """Repeat the paper's evaluation: figures, tables, and one page that shows them all.
@@ -70,7 +61,7 @@ def reproduce(
         streams=streams.split(",") if streams else plan.STREAMS,
         learners=learners.split(",") if learners else plan.LEARNERS,
         seeds=seeds,
-        settings=parse_settings(set_ or []),
+        settings=parse_settings(set_),
     )
     specs = [job.spec for job in plan.jobs_of(exhibits, choice, out)]
     names = [f"{spec.stream}: {spec.name}"[:NAME_LENGTH] for spec in specs]
@@ -91,28 +82,21 @@ def reproduce(
 
 @app.command("tune")
 def tune(
-    stream: Annotated[
-        str,
-        typer.Argument(
-            help="A stream's name (`fairsaoml streams`), or a table's file; several with commas."
-        ),
-    ],
-    learner: Annotated[str, typer.Option(help="Which learner (`fairsaoml learners`).")],
-    trials: Annotated[int, typer.Option(min=1, help="How many settings to try.")] = 60,
-    jobs: Annotated[int, typer.Option(min=1, help="How many processes try them.")] = 2,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds for each trial.")] = 2,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="key=value: a setting of learner or stream that stays fixed."),
-    ] = None,
-    storage: Annotated[
-        str | None,
-        typer.Option(help="Where Optuna keeps the study: a database URL or a journal file."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="A folder. [tuning/STREAM-LEARNER]")] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the chosen settings to this TOML file.")
-    ] = None,
+    stream: str = Argument(
+        help="A stream's name (`fairsaoml streams`), or a table's file; several with commas."
+    ),
+    learner: str = Option(help="Which learner (`fairsaoml learners`)."),
+    trials: int = Option(60, min=1, help="How many settings to try."),
+    jobs: int = Option(2, min=1, help="How many processes try them."),
+    seeds: int = Option(2, min=1, help="How many seeds for each trial."),
+    set_: list[str] = Option(
+        [], "--set", help="key=value: a setting of learner or stream that stays fixed."
+    ),
+    storage: str | None = Option(
+        None, help="Where Optuna keeps the study: a database URL or a journal file."
+    ),
+    out: Path | None = Option(None, help="A folder. [tuning/STREAM-LEARNER]"),
+    save: Path | None = Option(None, help="Write the chosen settings to this TOML file."),
     quiet: Quiet = False,
     json_: AsJson = False,
 ) -> None:
@@ -124,9 +108,8 @@ def tune(
     from paper.tuning.learners import TuningSpec, tune_learner
     from paper.tuning.printing import print_result
 
-    spec = TuningSpec(
-        stream=stream, learner=learner, settings=parse_settings(set_ or []), seeds=seeds
-    )
+    settings = parse_settings(set_)
+    spec = TuningSpec(stream=stream, learner=learner, settings=settings, seeds=seeds)
     folder = out or Path("tuning") / f"{stem(stream)}-{learner}"
     result = tune_learner(
         spec,
@@ -138,8 +121,7 @@ def tune(
         on_trial=_trial_printer("", trials, quiet),
     )
     if json_:
-        print_json(result | {"folder": str(folder)})
-        return
+        return print_json(result | {"folder": str(folder)})
     print_result(result)
     typer.echo(f"picture: {folder / 'front.svg'}")
     if save is not None:
@@ -148,20 +130,14 @@ def tune(
 
 @app.command("alternatives")
 def alternatives(
-    stream: Stream,
-    names: Annotated[str, typer.Option("--alternatives", help="Which: all, or A,B.")] = "all",
-    seeds: Annotated[int, typer.Option(min=1, help="How many, where anything is random.")] = 1,
-    every: Annotated[
-        int, typer.Option("--refit-every", min=1, help="Refit only every so many rounds.")
-    ] = 1,
-    trials: Annotated[int, typer.Option(min=1, help="How many settings to try for each.")] = 60,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value: a setting of the stream.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="A folder for all of them. [runs/paper/peers/STREAM]")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace runs in the folder.")] = False,
+    stream: options.StreamName,
+    names: str = Option("all", "--alternatives", help="Which: all, or A,B."),
+    seeds: int = Option(1, min=1, help="How many, where anything is random."),
+    every: int = Option(1, "--refit-every", min=1, help="Refit only every so many rounds."),
+    trials: int = Option(60, min=1, help="How many settings to try for each."),
+    set_: list[str] = Option([], "--set", help="key=value: a setting of the stream."),
+    out: Path | None = Option(None, help="A folder for all of them. [runs/paper/peers/STREAM]"),
+    force: bool = flag("--force", help="Replace runs in the folder."),
     quiet: Quiet = False,
     json_: AsJson = False,
 ) -> None:
@@ -172,27 +148,22 @@ def alternatives(
     from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
     from paper.tuning.alternatives import tuned
 
-    chosen = list(CATALOG) if names == "all" else names.split(",")
+    chosen = options.chosen(names, CATALOG)
     if len(set(chosen)) < len(chosen):
         raise ConfigError(f"expected each alternative once, got {names}")
-    specs = plan(
-        stream, chosen, stream_settings=parse_settings(set_ or []), seeds=range(seeds), every=every
-    )
+    settings = parse_settings(set_)
+    specs = plan(stream, chosen, stream_settings=settings, seeds=range(seeds), every=every)
     folder = out or Path("runs") / "paper" / "peers" / stem(stream)
     specs += [
         tuned(
-            spec,
-            folder,
-            trials=trials,
-            on_trial=_trial_printer(f"{spec.label}: ", trials, quiet),
+            spec, folder, trials=trials, on_trial=_trial_printer(f"{spec.label}: ", trials, quiet)
         )
         for spec in specs
     ]
     with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:
         comparison = compare_alternatives(specs, folder, force=force, on_event=on_event)
     if json_:
-        print_json(comparison | {"folder": str(folder)})
-        return
+        return print_json(comparison | {"folder": str(folder)})
     print_comparison(comparison)
     typer.echo(f"runs: {folder}")
 

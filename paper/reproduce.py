@@ -10,7 +10,6 @@ from fairsaoml.compare.engine import run_all
 from fairsaoml.core import intervals
 from fairsaoml.files import read_json, write_json, write_text
 from fairsaoml.report.reading import Run, read_run
-from fairsaoml.runs.events import OnEvent
 from paper.drawing.by_round import Column, Line, draw_by_round
 from paper.drawing.comparisons import Bar, Dot, draw_bars, draw_dots
 from paper.drawing.cover import geometric_cover
@@ -45,12 +44,9 @@ def reproduce(
     choice: Choice,
     out: Path,
     *,
-    engine: str = "local",
-    workers: int = 2,
-    address: str | None = None,
     force: bool = False,
-    on_event: OnEvent = lambda event: None,
     say: Say = lambda words: None,
+    **how: Any,
 ) -> Path:
     """Do the runs that some exhibits need, draw these, and write the page that shows all.
 
@@ -58,24 +54,14 @@ def reproduce(
         exhibits: what to draw.
         choice: the streams, learners, seeds and settings.
         out: the folder for runs, measured times, figures and tables. What is there is kept.
-        engine: "local", or "dask".
-        workers: how many runs at a time.
-        address: of the Dask scheduler.
         force: run and measure again what is there.
-        on_event: is called with the events of the runs.
         say: is called with a line of words for each step.
+        how: `engine`, `workers`, `address` and `on_event` of the runs, as in `run_all`.
 
     Returns:
         The path of the page.
     """
-    run_all(
-        jobs_of(exhibits, choice, out),
-        engine=engine,
-        workers=workers,
-        address=address,
-        force=force,
-        on_event=on_event,
-    )
+    run_all(jobs_of(exhibits, choice, out), force=force, **how)
     evaluation = Evaluation(choice, out, force, say)
     for exhibit in exhibits:
         say(f"{exhibit.name}: {exhibit.title}")

@@ -6,11 +6,9 @@ seeds of the same figure, pooled over each seed's rounds alone.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import stdev
 from typing import Any, NamedTuple
 
-from fairsaoml.evaluate.metrics import figures
-from fairsaoml.evaluate.metrics import pooled as counts_of
+from fairsaoml.compare.compare import pooled_spread
 from fairsaoml.files import read_json
 from fairsaoml.report.reading import Run, read_run
 
@@ -67,18 +65,9 @@ def quality(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _figures(run: Run, first: int, last: int, pooled: Mapping[str, Any]) -> dict[str, Any]:
-    lines = [line for line in run.lines if first <= line["round"] <= last]
-    seeds = dict.fromkeys(line["seed"] for line in lines)
-    of_seeds = [
-        figures(counts_of(line for line in lines if line["seed"] == seed)) for seed in seeds
-    ]
-
-    def spread(name: str) -> float | None:
-        known = [of_seed[name] for of_seed in of_seeds if of_seed[name] is not None]
-        return stdev(known) if len(known) > 1 else None
-
+    spread = pooled_spread([line for line in run.lines if first <= line["round"] <= last])
     return {
-        name: {"pooled": pooled.get(name), "spread": spread(name)}
+        name: {"pooled": pooled.get(name), "spread": spread[name]}
         for name in (*MEASURES, "positive_rate")
     }
 

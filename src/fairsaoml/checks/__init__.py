@@ -20,6 +20,7 @@ from fairsaoml.checks.small import Subject, batches, described, subject_of, task
 from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.types import State, Task
 from fairsaoml.evaluate.flags import WARNINGS
+from fairsaoml.evaluate.seeds import part_of, together
 from fairsaoml.learners.registry import Entry
 
 __all__ = ["CHECKS", "Subject", "after_bad_batches", "check_learner", "subject_of"]
@@ -66,7 +67,7 @@ def check_structure_is_stable(subject: Subject) -> None:
 
     Traced under strict promotion, so that no dtype changes unasked; what cannot be traced is said.
     """
-    batch, shapes = subject.first_batch, subject.shapes
+    batch, shapes = batches(tasks())[0], subject.shapes
     with jax.numpy_dtype_promotion("strict"):
         before = shapes("init", jax.random.key(0))
         seen = {name: shapes(name, before, batch.x) for name in ("scores", "margins")}
@@ -192,15 +193,12 @@ def check_scan_and_vmap_agree(subject: Subject) -> None:
         return states, (states, info, scores)
 
     numbers = np.arange(1, small.ROUNDS + 1, dtype=np.int32)
-    turns = numbers, jax.tree.map(lambda *leaves: np.stack(leaves), *rounds)
-    states = jax.tree.map(lambda leaf: np.stack([leaf] * len(small.SEEDS)), subject.first)
+    turns = numbers, together(rounds)
+    states = together([subject.first] * len(small.SEEDS))
     scan = subject.program(lambda states, turns: jax.lax.scan(one, states, turns)[1])
     *scanned, scores = jax.device_get(scan(states, turns))
     for seed in small.SEEDS:
-        course = [
-            jax.tree.map(lambda leaf: leaf[round, seed], tuple(scanned))  # noqa: B023
-            for round in range(small.ROUNDS)
-        ]
+        course = [part_of(tuple(scanned), (round, seed)) for round in range(small.ROUNDS)]
         subject.require_same_course(course, "alone, and scanned and vmapped over seeds", seed)
     for round in range(1, small.ROUNDS):
         subject.require_equal(
@@ -310,7 +308,7 @@ def check_no_peeking(subject: Subject) -> None:
 def check_grows_for_an_endless_stream(subject: Subject) -> None:
     """Growing changes no score, is done once, and leaves a state that a step accepts."""
     endless = Subject(subject.name, subject.entry, horizon=None)
-    batch = endless.first_batch
+    batch = batches(tasks())[0]
     small, grow = endless.first, endless.learner.grow
     large = grow(small, FAR)
     scores = endless.program(endless.learner.scores)

@@ -11,7 +11,7 @@ import numpy as np
 from fairsaoml.core.keys import round_keys
 from fairsaoml.core.problem import make_problem
 from fairsaoml.core.types import Attribute, Batch, RoundInfo, Schema, State, Task
-from fairsaoml.evaluate.seeds import stacked
+from fairsaoml.evaluate.seeds import part_of, stacked
 from fairsaoml.learners.registry import Entry
 from fairsaoml.learners.registry import entry as registered_entry
 
@@ -43,10 +43,9 @@ class Subject:
     def __init__(self, name: str, entry: Entry, horizon: int | None = HORIZON) -> None:
         self.name, self.entry = name, entry
         rules = {name: item.metadata["rule"] for name, item in entry.settings.items()}
-        settings = {**SMALL, "horizon": horizon}
-        self.config = entry.config.from_dict(
-            {k: v for k, v in settings.items() if k in rules and rules[k].holds(v)}
-        )
+        wished = {**SMALL, "horizon": horizon}.items()
+        taken = {k: v for k, v in wished if k in rules and rules[k].holds(v)}
+        self.config = entry.config.from_dict(taken)
         self.problem = make_problem(self.config, SCHEMA)
         self.learner = entry.factory(self.problem, self.config)
         self.traces: dict[int, int] = {}  # by padding
@@ -87,12 +86,6 @@ class Subject:
         return self.program(self.learner.init)(jax.random.key(0))
 
     @cached_property
-    def first_batch(self) -> Batch:
-        """The first round's rows, as arrays of the learner's library."""
-        batch = batches(tasks())[0]
-        return jax.tree.map(jnp.asarray, batch) if self.compiles else batch
-
-    @cached_property
     def look(self) -> Callable:
         """What can be seen of a state: scores, margins, and margins after a few labels."""
 
@@ -102,7 +95,7 @@ class Subject:
                 "margins": self.learner.margins(state, batch.x),
             }
             if self.learner.adapt:
-                few = jax.tree.map(lambda leaf: leaf[:8], batch)
+                few = part_of(batch, slice(8))
                 seen["adapted"] = self.learner.margins(self.learner.adapt(state, few), batch.x)
             return seen
 
@@ -139,9 +132,8 @@ class Subject:
         """
         state = self.first if begin is None else begin
         for round, batch in enumerate(rounds, start=after + 1):
-            key, number = round_key(seed, round), jnp.int32(round)
-            if not self.compiles:
-                key, number = None, np.int32(round)
+            key = round_key(seed, round) if self.compiles else None
+            number = jnp.int32(round) if self.compiles else np.int32(round)
             state, info = step(key, number, state, batch)
             yield state, info
 
@@ -203,7 +195,7 @@ def tasks(rounds: int = ROUNDS, rows: int = ROWS, seed: int = 0) -> list[Task]:
 
 
 def batches(rounds: Sequence[Task], padding: int = PADDINGS[0]) -> list[Batch]:
-    return [jax.tree.map(lambda leaf: leaf[0], stacked([task], padding)) for task in rounds]
+    return [part_of(stacked([task], padding), 0) for task in rounds]
 
 
 def round_key(seed: int, round: Any) -> Any:

@@ -160,8 +160,7 @@ def serve(
     if demo:
         from fairsaoml.serve.demo import serve_demo
 
-        serve_demo(rules, port=port, on_ready=ready)
-        return
+        return serve_demo(rules, port=port, on_ready=ready)
     assert folder is not None
     if schema is not None:
         from fairsaoml.serve.export import write_new

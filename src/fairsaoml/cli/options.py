@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -30,17 +30,8 @@ flag = partial(typer.Option, False)
 WORDS = {"none": None, "null": None, "true": True, "false": False}
 
 
-class Panel(NamedTuple):
-    """Options that several commands have, shown together in their help."""
-
-    title: str
-    options: Mapping[str, tuple[str, str]]  # of each its type and what it means
-
-
-PANELS = {
-    name: Panel(**panel)
-    for name, panel in json.loads(Path(__file__).with_suffix(".json").read_text()).items()
-}
+# Options that several commands have, shown together in their help: of each its type and meaning.
+PANELS: Mapping[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text())
 TYPES: Mapping[str, Any] = {"str": str, "int": int, "float": float, "list": list[str]}
 
 
@@ -50,9 +41,9 @@ def takes(*panels: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         own = signature(command)
         parameters = [one for one in own.parameters.values() if one.kind != one.VAR_KEYWORD]
-        for title, options in map(PANELS.__getitem__, panels):
-            for name, (kind, help) in options.items():
-                option = typer.Option(None, help=help, rich_help_panel=title)
+        for panel in map(PANELS.__getitem__, panels):
+            for name, (kind, help) in panel["options"].items():
+                option = typer.Option(None, help=help, rich_help_panel=panel["title"])
                 keyword, annotation = Parameter.KEYWORD_ONLY, TYPES[kind] | None
                 parameters.append(Parameter(name, keyword, default=option, annotation=annotation))
         command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -63,8 +54,7 @@ def takes(*panels: str) -> Callable[[Command], Command]:
 
 def _used(panel: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a panel that were used."""
-    options = {name: given[name] for name in PANELS[panel].options}
-    return {name: value for name, value in options.items() if value not in (None, [])}
+    return {name: given[name] for name in PANELS[panel]["options"] if given[name] not in (None, [])}
 
 
 def parse_value(text: str) -> Any:

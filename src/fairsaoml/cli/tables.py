@@ -15,7 +15,7 @@ from rich.table import Table
 from fairsaoml.cli.options import stem
 from fairsaoml.evaluate.flags import left_out_words, new_groups_words
 from fairsaoml.evaluate.metrics import Counts, nearly_alike, summed
-from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst
+from fairsaoml.evaluate.rule import MARKS, RULE, ratio_words, worst_judged
 
 SHORT = 20  # letters of a column that is not wrapped
 WRAPPED = 12  # letters of a verdict in a narrow window
@@ -259,11 +259,9 @@ def recommendation(learners: Sequence[dict[str, Any]]) -> str:
     return f"Take none as it is: no {words} is known to meet the 80 % rule{where}; {nearest}."
 
 
-def _worst_end(entry: dict[str, Any], name: str) -> dict[str, Any]:
+def _worst_end(entry: dict[str, Any], name: str) -> Mapping[str, Any]:
     """A ratio in the last rounds of the domain whose verdict, and then whose ratio, is worst."""
-    ends = [domain["last"][name] for domain in entry["domains"]]
-    verdict = worst(end["rule"] for end in ends)
-    return min((end for end in ends if end["rule"] == verdict), key=lambda end: end["ratio"] or 0.0)
+    return worst_judged(domain["last"][name] for domain in entry["domains"])
 
 
 def _share(figure: dict[str, Any]) -> str:
@@ -274,7 +272,7 @@ def _share(figure: dict[str, Any]) -> str:
     return short(figure["pooled"]) + ("" if spread is None else f"[dim]±{short(spread)}[/]")
 
 
-def _ratio(figure: dict[str, Any]) -> str:
+def _ratio(figure: Mapping[str, Any]) -> str:
     words = "" if figure["ratio"] is None else ratio_words(figure["ratio"]).removeprefix("0")
     verdict = figure["rule"]
     return f"[{COLOURS.get(verdict, 'default')}]{words}{MARKS[verdict]}[/]"

@@ -4,8 +4,7 @@ Every learner is a run in a folder of its own; a comparison summarises what they
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any
@@ -13,14 +12,13 @@ from typing import Any
 from fairsaoml.compare.engine import Job, run_all
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.evaluate.confidence import Interval
-from fairsaoml.evaluate.metrics import figures, pooled
-from fairsaoml.evaluate.rule import RULE, Verdict, worst
+from fairsaoml.evaluate.metrics import FIGURES, figures, pooled
+from fairsaoml.evaluate.rule import RULE, worst, worst_judged
 from fairsaoml.evaluate.summary import summarise
 from fairsaoml.evaluate.verdict import Asked, answer_of, first_judged, judge
 from fairsaoml.files import read_json, write_json
 from fairsaoml.learners import registry
 from fairsaoml.report import write_report
-from fairsaoml.runs.events import OnEvent
 from fairsaoml.runs.journal import read_rounds
 from fairsaoml.runs.spec import RunSpec, pairs
 from fairsaoml.streams.catalog import setting_names
@@ -29,6 +27,8 @@ COMPARISON, REPORT = "comparison.json", "report.html"
 COMPARISON_SCHEMA = 1
 MEASURES = ("accuracy", "balanced_accuracy", "dp_ratio", "eo_ratio")
 NOTIONS = {"dp_ratio": "dp", "eo_ratio": "eo"}
+# A notion of a verdict where there are no groups.
+UNGROUPED: Mapping[str, Any] = {"ratio": None, "low": 0.0, "high": 1.0, "rounds": []}
 BY_ANSWER = {"fair": "met", "not fair": "missed", "too few": "too few"}  # of the 80 % rule
 EARLY_ROUNDS = 5  # "after changes" are so many rounds of every domain but the first
 BACK = ("accuracy", "dp_ratio")  # a learner has recovered when both are back
@@ -58,28 +58,24 @@ def plan(
     if len(set(learners)) < len(learners):
         raise ConfigError(f"expected each learner once, got {','.join(learners)}")
     of_stream = setting_names(stream)
-    configs = [registry.entry(name).config for name in learners]
-    known = [*of_stream, *(item.name for config in configs for item in fields(config))]
+    known = [*of_stream, *(key for name in learners for key in registry.entry(name).settings)]
     rest = {key: value for key, value in settings.items() if key not in of_stream}
-    accepted = {
-        name: {key: value for key, value in rest.items() if _accepts(name, key, value)}
-        for name in learners
-    }
-    for key, value in rest.items():
-        if key not in known:
-            raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
-        if not any(key in some for some in accepted.values()):
-            raise ConfigError(f"none of the learners takes {key}={value!r}")
-    return [
+    specs = [
         RunSpec(
             stream=stream,
             learner=name,
             stream_settings={key: settings[key] for key in settings if key in of_stream},
-            learner_settings=accepted[name],
+            learner_settings={key: rest[key] for key in rest if _accepts(name, key, rest[key])},
             seeds=tuple(seeds),
         )
         for name in learners
     ]
+    for key, value in rest.items():
+        if key not in known:
+            raise ConfigError(f"unknown setting {key!r}; {closest(key, known)}")
+        if not any(key in spec.learner_settings for spec in specs):
+            raise ConfigError(f"none of the learners takes {key}={value!r}")
+    return specs
 
 
 def _accepts(learner: str, key: str, value: Any) -> bool:
@@ -87,19 +83,10 @@ def _accepts(learner: str, key: str, value: Any) -> bool:
         registry.configure(learner, {key: value})
     except ConfigError:
         return False
-    return key in registry.entry(learner).settings
+    return True
 
 
-def compare(
-    specs: Sequence[RunSpec],
-    folder: Path,
-    *,
-    force: bool = False,
-    engine: str = "local",
-    workers: int = 1,
-    address: str | None = None,
-    on_event: OnEvent = lambda event: None,
-) -> dict[str, Any]:
+def compare(specs: Sequence[RunSpec], folder: Path, **how: Any) -> dict[str, Any]:
     """Run every spec into a folder of its own, and write `comparison.json` and `report.html`.
 
     Finished runs are kept and stopped ones continued: the same call finishes a comparison.
@@ -107,20 +94,13 @@ def compare(
     Args:
         specs: what to run, as `plan` returns it.
         folder: for all of them.
-        force, engine, workers, address, on_event: as in `run_all`.
+        how: `force`, `engine`, `workers`, `address` and `on_event`, as in `run_all`.
 
     Returns:
         The content of `comparison.json`.
     """
     folders = [folder / spec.learner for spec in specs]
-    run_all(
-        [Job(spec, each) for spec, each in zip(specs, folders, strict=True)],
-        engine=engine,
-        workers=workers,
-        address=address,
-        force=force,
-        on_event=on_event,
-    )
+    run_all(list(map(Job, specs, folders)), **how)
     write_json(folder / COMPARISON, comparison_of(specs, folder))
     write_report(folders, folder / REPORT)
     return read_json(folder / COMPARISON)
@@ -133,11 +113,9 @@ def comparison_of(specs: Sequence[RunSpec], folder: Path) -> dict[str, Any]:
     words += [",".join(spec.learner for spec in specs)]
     words += ["--seeds", str(len(first.seeds)), "--seed", str(first.seeds[0])]
     settings = [{**spec.stream_settings, **spec.learner_settings} for spec in specs]
-    for pair in dict.fromkeys(pair for some in settings for pair in pairs(some)):
-        words += ["--set", pair]
     return {
         "schema": COMPARISON_SCHEMA,
-        "command": shlex.join(words),
+        "command": command_of(words, (pair for some in settings for pair in pairs(some))),
         "stream": first.stream,
         "seeds": list(first.seeds),
         "rule": RULE,
@@ -145,16 +123,29 @@ def comparison_of(specs: Sequence[RunSpec], folder: Path) -> dict[str, Any]:
     }
 
 
+def command_of(words: Sequence[str], pairs: Iterable[str]) -> str:
+    """Return a command with its settings, each once.
+
+    >>> command_of(["fairsaoml", "peers", "my loans.csv"], ["rows=50", "rows=50"])
+    "fairsaoml peers 'my loans.csv' --set rows=50"
+    """
+    options = [word for pair in dict.fromkeys(pairs) for word in ("--set", pair)]
+    return shlex.join([*words, *options])
+
+
 def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
     """One learner's figures: over all rounds, at the end, in each domain, and after changes."""
     lines = read_rounds(folder / "rounds.jsonl")
     summary = read_json(folder / "summary.json")
-    domains = summary["domains"]
     own_spec = read_json(folder / "spec.json")
-    ends = [_end(lines, domain, Asked.of(own_spec)) for domain in domains]
-    overall = _block(summary["overall"])
-    for name, spread in _pooled_spread(lines).items():
-        overall[name]["pooled_spread"] = spread
+    asked, later = Asked.of(own_spec), summary["domains"][1:]
+    domains = [
+        {"name": domain["name"], **_block(domain), "last": _end(lines, domain, asked)}
+        for domain in summary["domains"]
+    ]
+    overall, spread = _block(summary["overall"]), pooled_spread(lines)
+    for name in MEASURES:
+        overall[name]["pooled_spread"] = spread[name]
     entry: dict[str, Any] = {
         "learner": spec.learner,
         "folder": folder.name,
@@ -164,25 +155,21 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
         "seconds_per_round": median(line["seconds"] for line in lines),
         "overall": overall,
         "last": _block(summary["last"]),
-        "domains": [
-            {"name": domain["name"], **_block(domain), "last": end}
-            for domain, end in zip(domains, ends, strict=True)
-        ],
+        "domains": domains,
         # At the domains' ends: a whole domain also shows what was learned before it began.
-        "rule": {name: worst(end[name]["rule"] for end in ends) for name in NOTIONS},
+        "rule": {name: worst(one["last"][name]["rule"] for one in domains) for name in NOTIONS},
     }
-    if len(domains) > 1:
+    if later:
         early = [
-            line
-            for domain in domains[1:]
+            {**line, "domain": "", "adapted": None}
+            for domain in later
             for line in lines
             if 0 <= line["round"] - domain["rounds"][0] < EARLY_ROUNDS
         ]
-        plain = [{**line, "domain": "", "adapted": None} for line in early]
-        block = summarise(plain, learner=spec.learner, stream=spec.stream, seeds=spec.seeds)
+        block = summarise(early, learner=spec.learner, stream=spec.stream, seeds=spec.seeds)
         entry["after_changes"] = {
             **_block(block["overall"]),
-            "back_by_round": [recovery(lines, domain) for domain in domains[1:]],
+            "back_by_round": [recovery(lines, domain) for domain in later],
         }
     return entry
 
@@ -197,11 +184,11 @@ def _block(block: Mapping[str, Any]) -> dict[str, Any]:
     return {"rounds": block["rounds"], **measures}
 
 
-def _pooled_spread(lines: Sequence[Line]) -> dict[str, float | None]:
+def pooled_spread(lines: Sequence[Line]) -> dict[str, float | None]:
     """The standard deviation over seeds of each seed's pooled figures; None for a single seed."""
     seeds = dict.fromkeys(line["seed"] for line in lines)
-    of_seeds = [figures(pooled([one for one in lines if one["seed"] == seed])) for seed in seeds]
-    values = {name: [one[name] for one in of_seeds if one[name] is not None] for name in MEASURES}
+    of_seeds = [figures(pooled(one for one in lines if one["seed"] == seed)) for seed in seeds]
+    values = {name: [one[name] for one in of_seeds if one[name] is not None] for name in FIGURES}
     return {name: stdev(known) if len(known) > 1 else None for name, known in values.items()}
 
 
@@ -216,23 +203,17 @@ def _end(lines: Sequence[Line], domain: Mapping[str, Any], asked: Asked) -> dict
     verdict = judge([line for line in lines if begin <= line["round"] <= last], asked)
     end = _block(domain["last"])
     for name, notion in NOTIONS.items():
-        entries = [entry["notions"][notion] for entry in verdict["attributes"].values()]
-        entries = entries or [{"ratio": None, "low": 0.0, "high": 1.0, "rounds": []}]
-        rule = worst(map(_by_rule, entries))
-        lowest = min(
-            (one for one in entries if _by_rule(one) == rule), key=lambda one: one["ratio"] or 0.0
-        )
-        end[name] |= {key: lowest[key] for key in ("ratio", "low", "high", "rounds")}
-        end[name]["rule"] = rule
+        judged = [entry["notions"][notion] for entry in verdict["attributes"].values()]
+        end[name] |= worst_judged(map(_by_rule, judged or [UNGROUPED]))
     return end
 
 
-def _by_rule(notion: Mapping[str, Any]) -> Verdict:
+def _by_rule(notion: Mapping[str, Any]) -> dict[str, Any]:
     """A notion of a verdict, held to the 80 % rule, whatever ratio was asked for."""
-    if notion["ratio"] is None:
-        return "undefined"
-    interval = Interval(notion["low"], notion["high"])
-    return BY_ANSWER[answer_of(notion["ratio"], interval, RULE)]
+    ratio, low, high = (notion[key] for key in ("ratio", "low", "high"))
+    answer = BY_ANSWER[answer_of(ratio, Interval(low, high), RULE)]
+    rule = "undefined" if ratio is None else answer
+    return {"ratio": ratio, "low": low, "high": high, "rounds": notion["rounds"], "rule": rule}
 
 
 def recovery(lines: Sequence[Line], domain: Mapping[str, Any]) -> int | None:

@@ -6,7 +6,7 @@ continues the run. Give workers one thread each (`dask worker --nthreads 1`).
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -26,18 +26,16 @@ ENDED = "ended"  # the event of a job whose result is there
 STOPPED = "stopped"  # the last event of a job that was told to stop
 
 
-def run_on_cluster(
-    jobs: Sequence[Job], waiting: Sequence[int], address: str, on_event: OnEvent
-) -> None:
-    """Run the waiting jobs on the cluster at an address; called by `run_all`."""
+def run_on_cluster(jobs: Mapping[int, Job], address: str, on_event: OnEvent) -> None:
+    """Run jobs by number on the cluster at an address; called by `run_all`."""
     try:
         from distributed import Client
     except ImportError:
         raise ConfigError(
             "expected distributed to be installed; pip install 'fairsaoml[dask]'"
         ) from None
-    for number in waiting:
-        stream = jobs[number].spec.stream
+    for job in jobs.values():
+        stream = job.spec.stream
         if is_table(stream) and not Path(stream).is_absolute():
             raise ConfigError(
                 f"expected a path that every worker can read, got {stream!r}; "
@@ -48,10 +46,10 @@ def run_on_cluster(
     except (OSError, TimeoutError, ValueError) as error:
         raise ConfigError(f"expected a Dask scheduler at {address}, got {error}") from None
     with client:
-        _run(client, jobs, waiting, on_event)
+        _run(client, jobs, on_event)
 
 
-def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnEvent) -> None:
+def _run(client: Any, jobs: Mapping[int, Job], on_event: OnEvent) -> None:
     topic = f"fairsaoml-{uuid4().hex}"
     messages: SimpleQueue[Event] = SimpleQueue()
     # `log_event` carries plain data only, so an event travels as a list.
@@ -59,7 +57,7 @@ def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnE
     futures = {
         number: client.submit(
             _run_on_worker,
-            jobs[number]._replace(folder=jobs[number].folder.resolve()),
+            job._replace(folder=job.folder.resolve()),
             number,
             topic,
             str(data_home().absolute()),
@@ -67,7 +65,7 @@ def _run(client: Any, jobs: Sequence[Job], waiting: Sequence[int], on_event: OnE
             pure=False,
             priority=-number,  # in their order, as far as workers are free
         )
-        for number in waiting
+        for number, job in jobs.items()
     }
     for number, future in futures.items():
         future.add_done_callback(lambda _, number=number: messages.put(Event(ENDED, number)))

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import traceback
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -78,7 +78,7 @@ def run_all(
         for job in jobs:
             with prepared(job.folder, force=True):
                 pass  # emptied
-    waiting = []
+    waiting = {}
     for number, job in enumerate(jobs):
         finished = is_finished(job.folder)
         if finished or (job.folder / SPEC).exists():
@@ -86,17 +86,17 @@ def run_all(
         if finished:
             on_event(Event("kept", number))
         else:
-            waiting.append(number)
+            waiting[number] = job
     try:
         if engine == "dask":
             from fairsaoml.compare.dask_engine import run_on_cluster
 
-            run_on_cluster(jobs, waiting, str(address), on_event)
+            run_on_cluster(waiting, str(address), on_event)
         elif workers == 1 or len(waiting) < 2:
-            for number in waiting:
-                run_job(jobs[number], number, on_event)
+            for number, job in waiting.items():
+                run_job(job, number, on_event)
         else:
-            run_in_processes(jobs, waiting, min(workers, len(waiting)), on_event)
+            run_in_processes(waiting, min(workers, len(waiting)), on_event)
     except (Interrupted, KeyboardInterrupt):
         raise Interrupted("stopped; the same command continues") from None
 
@@ -129,11 +129,9 @@ def require_same(saved: Any, spec: Any, folder: Path) -> None:
         )
 
 
-def run_in_processes(
-    jobs: Sequence[Job], waiting: Sequence[int], workers: int, on_event: OnEvent
-) -> None:
-    """Run the waiting jobs in their order, `workers` at a time; called by `run_all`."""
-    queue, losses = deque(waiting), Counter[int]()
+def run_in_processes(jobs: Mapping[int, Job], workers: int, on_event: OnEvent) -> None:
+    """Run jobs by number in their order, `workers` at a time; called by `run_all`."""
+    queue, losses = deque(jobs), Counter[int]()
     running: dict[Connection, tuple[int, BaseProcess]] = {}
     try:
         while queue or running:

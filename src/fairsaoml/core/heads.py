@@ -241,10 +241,11 @@ def recency(who: Roster, heads: Heads, born: PerRow) -> PerRow:
     it remembers; `born` is the clock before the row's task was learned.
     """
     changes = 1 + np.flatnonzero(born[1:] != born[:-1])  # rows of a task lie together
-    first = np.concatenate([[0], changes])[: len(born)]
-    age = np.maximum(heads.clock - born[first] - 1, 0.0)
+    begin = np.concatenate([[0], changes])[: len(born)]
+    end = np.concatenate([changes, [len(born)]])[: len(born)]
+    age = np.maximum(heads.clock - born[begin] - 1, 0.0)
     time = np.maximum(heads.clock, 1.0)
     mass = np.where(KEEPS < 1, (1 - KEEPS**time) / np.maximum(1 - KEEPS, 1e-9), time)
     share = memory_weights(who, heads) / mass
     of_task = (share * KEEPS ** age[:, None]).sum(1) / share.sum()
-    return np.repeat(of_task, np.diff(first, append=len(born)))
+    return np.repeat(of_task, end - begin)

@@ -138,8 +138,8 @@ def wrap_plain(problem: Problem, config: LearnerConfig, method: PlainMethod) -> 
         with np.errstate(all="ignore"):
             seen = prior.observe(old.prior, batch, config.prior_discount)
             update, shown = method.turn(old.learned, batch)
-            suspects = update._replace(learned=method.suspects(update.learned))
-            finite = all_finite((suspects, seen))
+            suspects = method.suspects(update.learned), update.violation, seen
+            finite = np.isfinite(np.concatenate([f.ravel() for f in floats(suspects)]).sum())
             state, info = _after(problem, method.dual, round, old, batch, seen, update, finite)
         return state, info._replace(flags=info.flags | method.flags(state.learned)), shown
 
@@ -203,13 +203,16 @@ def _after(
 
 def all_finite(tree: Any) -> Bool[Array, ""]:
     """Whether all numbers are finite; where not, a round teaches nothing: NaN never spreads."""
-    floats = [leaf for leaf in jax.tree.leaves(tree) if leaf.dtype.kind == "f"]
-    if all(library(leaf) is np for leaf in floats):
-        return np.isfinite(np.concatenate([leaf.ravel() for leaf in floats]).sum())
-    small = jnp.concatenate([jnp.zeros(1), *(f.ravel() for f in floats if f.size <= SMALL)])
-    large = [leaf for leaf in floats if leaf.size > SMALL]
+    leaves = floats(tree)
+    small = jnp.concatenate([jnp.zeros(1), *(f.ravel() for f in leaves if f.size <= SMALL)])
+    large = [leaf for leaf in leaves if leaf.size > SMALL]
     # A sum is finite where its parts are: one pass each, and nothing to compare.
     return jnp.isfinite(jnp.stack([jnp.sum(leaf * 0.0) for leaf in [small, *large]]).sum())
+
+
+def floats(tree: Any) -> list[Array]:
+    """The arrays of a tree that could hold what is not finite."""
+    return [leaf for leaf in jax.tree.leaves(tree) if leaf.dtype.kind == "f"]
 
 
 def pinned_rounds(
@@ -229,8 +232,8 @@ def flags(
     ones = (batch.weight * batch.y).sum()
     one_group = xp.zeros((), bool)
     for codes, (_, levels) in zip(batch.group.T, problem.schema.attributes, strict=True):
-        members = (xp.where(codes == code, batch.weight, 0.0) for code in range(len(levels)))
-        here = xp.stack([weight.sum() > 0 for weight in members])
+        members = codes == xp.arange(len(levels), dtype=codes.dtype)[:, None]
+        here = xp.where(members, batch.weight, 0.0).sum(1) > 0
         one_group |= here.any() & ~here.all()
     return {
         "empty": rows == 0,

@@ -28,6 +28,7 @@ BIAS_RIDGE = 0.1
 SMALLEST_RIDGE, LARGEST_RIDGE = 0.1, 1e3
 DOUBT = 4.0  # coefficients' worth of belief in the first guess of a ridge
 STEP_SIZES = np.array([1.0, 0.4, 0.1, 0.0], np.float32)  # the best of these is taken
+SURE = 1.0  # a step that moves no logit further is taken whole, as is nearly every other
 SMALLEST_BEND = 1e-3  # of a row's curvature p (1 - p)
 MOST_ROWS = 1e6  # that an expert remembers: float32 could not tell more
 JITTER = 1e-6  # of the largest entry: keeps a matrix positive in float32
@@ -140,7 +141,7 @@ def solve(
     )
     for place, crew in enumerate(who.crews):
         if crew.turn in (None, round % TURNS):
-            _step(who, crew, place, past, after, lesson.some, share, blocks)
+            _step(crew, place, past, after, lesson.some, share, blocks)
     return after
 
 
@@ -202,13 +203,16 @@ def _remembered(
     kept = _kept(keeps[crew.memory], mass, new_mass[crew.kind])
     products, width = np.empty_like(past), past.shape[1]
     for product, old, keep, kind in zip(products, past, kept, crew.kind, strict=True):
-        np.multiply(old, keep, out=product)
-        product += squares[kind, :width, :width]
+        mine = squares[kind, :width, :width]
+        if keep == 1:  # nothing is forgotten
+            np.add(old, mine, out=product)
+        else:
+            np.multiply(old, keep, out=product)
+            product += mine
     return products, kept * mass + new_mass[crew.kind]
 
 
 def _step(
-    who: Roster,
     crew: Crew,
     place: int,
     past: Experts,
@@ -219,25 +223,23 @@ def _step(
 ) -> None:
     """Newton steps of a crew, written into `after`: its theta, the slope there and the ridge."""
     products, mass = after.products[place], after.mass[place]
-    mine, width = crew.members, products.shape[1]
-    head, longer, matrix = who.head[mine], who.longer[mine], crew.matrix
-    further = matrix[longer - mine.start]
+    mine, width, further = crew.members, products.shape[1], crew.matrix[crew.longer]
     theta, slope = after.theta[mine, :width], after.slope[mine, :width]
     per_row = np.maximum(mass, np.float32(1e-9))
-    worth = after.bend[mine] / per_row[matrix]  # of products, to an expert
+    worth = after.bend[mine] / per_row[crew.matrix]  # of products, to an expert
     ridge = after.ridge[crew.families, :width]
     diagonals = np.diagonal(products, axis1=1, axis2=2)
-    ridge[:] = _ridge(who, crew, worth, diagonals, mass, ridge, theta, share[mine], blocks)
-    of_ridge = ridge[who.family[mine] - crew.families.start]
-    part = np.minimum(1.0, BORROWED / np.maximum(past.rows[longer], 1e-6))
-    part[(longer == np.arange(mine.start, mine.stop)) | (past.rows[longer] <= 0)] = 0
-    borrowed = part * past.bend[longer] / per_row[further]
-    gradient = slope + of_ridge * theta + part[:, None] * past.slope[longer, :width]
-    away = theta - after.theta[longer, :width]
-    members = np.arange(len(head))
-    mix = np.zeros((len(head), len(products)), np.float32)
+    ridge[:] = _ridge(crew, worth, diagonals, mass, ridge, theta, share[mine], blocks)
+    of_ridge = ridge[crew.family]
+    rows, bend, past_slope = (of[mine][crew.longer] for of in (past.rows, past.bend, past.slope))
+    part = crew.borrows * (rows > 0) * np.minimum(1.0, BORROWED / np.maximum(rows, 1e-6))
+    borrowed = part * bend / per_row[further]
+    gradient = slope + of_ridge * theta + part[:, None] * past_slope[:, :width]
+    away = theta - theta[crew.longer]
+    members = np.arange(len(theta))
+    mix = np.zeros((len(theta), len(products)), np.float32)
     mix[members, further] = borrowed
-    mix[members, matrix] += worth
+    mix[members, crew.matrix] += worth
     curvatures = (mix @ products.reshape(len(products), width * width)).reshape(-1, width, width)
     diagonal = np.einsum("eww->ew", curvatures)  # the largest entry is one of these
     diagonal += of_ridge + JITTER * diagonal.max(1, keepdims=True)
@@ -246,40 +248,44 @@ def _step(
         if borrowed[one] > 0:
             gradient[one] += borrowed[one] * (products[further[one]] @ away[one])
         step[one] = solution(curvatures[one], gradient[one].copy())
-        np.matmul(products[matrix[one]], step[one], out=moved[one])
+        np.matmul(products[crew.matrix[one]], step[one], out=moved[one])
     moved *= worth[:, None]
-    present = after.bend[mine] - past.bend[mine]
-    size = _step_size(some, head, theta, step, gradient, present)[:, None]
-    theta -= size * step
-    slope -= size * moved
+    moves = step @ some.features[:width]
+    far = np.flatnonzero(np.abs(moves).max(1, initial=0.0) > SURE)
+    if len(far):
+        present = (after.bend[mine] - past.bend[mine])[far]
+        # H step = gradient: along a step, its slope is the bend of past and present together.
+        along = np.vecdot(gradient[far], step[far])
+        size = _step_size(some, crew.head[far], theta[far], moves[far], along, present)[:, None]
+        step[far] *= size
+        moved[far] *= size
+    theta -= step
+    slope -= moved
 
 
 def _step_size(
     some: SomeRows,
     head: Int[Array, "expert"],
     theta: Vectors,
-    step: Vectors,
-    gradient: Vectors,
+    moves: Float[Array, "expert some"],
+    slope: PerExpert,
     bend: PerExpert,
 ) -> PerExpert:
     """The best of STEP_SIZES: the loss of some rows, with the slope of all and the past's bend."""
-    both = np.concatenate([theta, step]) @ some.features[: theta.shape[1]]
-    said, moves = both.reshape(2, len(theta), -1)
+    said = theta @ some.features[: theta.shape[1]]
     weight = some.weight[head]
-    # H step = gradient: along a step, its slope is the bend of past and present together.
-    slope = np.einsum("ew,ew->e", gradient, step)
     per_row = bend / np.maximum(weight.sum(1), np.float32(1e-9))
-    of_past = slope - per_row * np.einsum("es,es,es->e", moves, moves, weight)
+    weighed = moves * weight
+    of_past = slope - per_row * np.vecdot(weighed, moves)
     # loss(size) = softplus(said - size moves) - target (said - size moves): the rest is linear.
-    linear = slope - np.einsum("es,es,es->e", sigmoid(said), moves, weight)
+    linear = slope - np.vecdot(weighed, sigmoid(said))
     size = STEP_SIZES[:, None]
-    curved = softplus(said[:, None] - size * moves[:, None]) @ weight[:, :, None]
-    loss = curved[:, :, 0].T - size * linear + 0.5 * size**2 * of_past
+    curved = np.vecdot(softplus(said[:, None] - size * moves[:, None]), weight[:, None])
+    loss = curved.T - size * linear + 0.5 * size**2 * of_past
     return STEP_SIZES[np.argmin(loss, axis=0)]
 
 
 def _ridge(
-    who: Roster,
     crew: Crew,
     worth: PerExpert,
     squares: Float[Array, "matrix width"],
@@ -294,18 +300,19 @@ def _ridge(
     alpha = (doubt + sum_j gamma_j) / (doubt / alpha_0 + sum_j theta_j^2), gamma_j = H_jj / (H_jj +
     alpha): how many coefficients of the block the rows decide, by how large they are.
     """
-    family = who.family[crew.members] - crew.families.start
     sizes = blocks if crew.turn is not None else blocks[:1]
     begins = [1, *(1 + end for end in accumulate(sizes[:-1]))]
-    mix = (family == np.arange(len(before))[:, None]) * share
+    mix = crew.of_family * share
     mix /= mix.sum(1, keepdims=True)
     diagonal = worth[:, None] * squares[crew.matrix]
-    decided = mix @ (diagonal / (diagonal + before[family] + np.float32(1e-9)))
-    longest = crew.matrix[who.longest[crew.families] - crew.members.start]
-    mean = np.add.reduceat(squares[longest], begins, axis=1) / np.maximum(mass[longest, None], 1.0)
-    guess = FIRST_RIDGE * np.maximum(mean, 1.0)
-    most = DOUBT + np.add.reduceat(decided, begins, axis=1)
-    evidence = most / (DOUBT / guess + np.add.reduceat(mix @ theta**2, begins, axis=1))
+    decided = mix @ (diagonal / (diagonal + before[crew.family] + np.float32(1e-9)))
+    longest = crew.matrix[crew.longest]
+    of_features = np.stack([decided, mix @ theta**2, squares[longest]])
+    most, large, square = np.add.reduceat(of_features, begins, axis=2)
+    guess = FIRST_RIDGE * np.maximum(square / np.maximum(mass[longest, None], 1.0), 1.0)
+    evidence = (DOUBT + most) / (DOUBT / guess + large)
     evidence = np.clip(evidence, SMALLEST_RIDGE, LARGEST_RIDGE)
-    ridge = np.repeat(np.where(before[:, :1] > 0, evidence, guess), sizes, axis=1)
-    return np.concatenate([np.full((len(before), 1), BIAS_RIDGE, np.float32), ridge], axis=1)
+    of_block = np.where(before[:, :1] > 0, evidence, guess)
+    ridge = np.full_like(before, BIAS_RIDGE)
+    ridge[:, 1:] = np.repeat(of_block, sizes, axis=1)
+    return ridge

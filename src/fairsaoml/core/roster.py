@@ -30,12 +30,21 @@ Family = tuple[int, tuple[int, ...]]  # whose head, and its memories
 
 
 class Crew(NamedTuple):
-    """Experts that lie together, see the same features and step in the same rounds."""
+    """Experts that lie together, see the same features and step in the same rounds.
+
+    Its own experts, families and matrices are counted from 0.
+    """
 
     members: slice
     turn: int | None  # the rich map's experts have one; the others step in every round
     families: slice
-    matrix: PerExpert  # of the crew's matrices of products
+    head: PerExpert
+    family: PerExpert
+    of_family: Float[Array, "family expert"]  # 1 or 0
+    longer: PerExpert  # the family's next longer memory; the longest is its own
+    borrows: Float[Array, "expert"]  # 1 or 0: whether there is a longer one
+    longest: Int[Array, "family"]
+    matrix: PerExpert  # of products of the features of the rows that it remembers
     kind: Int[Array, "matrix"]  # of the rows that a matrix is of
     memory: Int[Array, "matrix"]
 
@@ -46,7 +55,6 @@ class Roster(NamedTuple):
     head: PerExpert
     memory: PerExpert  # its place in KEEPS
     family: PerExpert  # experts that share a ridge
-    longer: PerExpert  # the family's next longer memory; the longest is its own
     longest: Int[Array, "family"]
     of_head: Float[Array, "head expert"]  # 1 or 0
     crews: tuple[Crew, ...]
@@ -76,33 +84,44 @@ def roster(kinds: tuple[int, ...]) -> Roster:
     head = np.repeat([head for head, _ in families], sizes)
     memory = np.concatenate([memories for _, memories in families])
     family = np.repeat(np.arange(len(families)), sizes)
-    has_longer = np.append(family[1:] == family[:-1], False)
     begins = accumulate(map(len, crews), initial=0)
     return Roster(
         head=head,
         memory=memory,
         family=family,
-        longer=np.arange(len(head)) + has_longer,
-        longest=np.flatnonzero(~has_longer),
+        longest=np.cumsum(sizes) - 1,
         of_head=(head == np.array(heads)[:, None]).astype(np.float32),
         crews=tuple(
-            _crew(np.array(kinds)[head], memory, family, place - 1, slice(begin, end))
+            _crew(np.array(kinds), head, memory, family, place - 1, slice(begin, end))
             for place, (begin, end) in enumerate(pairwise(begins))
         ),
     )
 
 
 def _crew(
-    kind: PerExpert, memory: PerExpert, family: PerExpert, turn: int, families: slice
+    kinds: Int[Array, "head"],
+    head: PerExpert,
+    memory: PerExpert,
+    family: PerExpert,
+    turn: int,
+    families: slice,
 ) -> Crew:
     """A crew of families; its matrices are those that its members need, each once."""
-    begin, end = (int(np.searchsorted(family, one)) for one in (families.start, families.stop))
-    needed = np.stack([kind, memory], axis=1)[begin:end]
+    members = slice(*np.searchsorted(family, (families.start, families.stop)).tolist())
+    needed = np.stack([kinds[head], memory], axis=1)[members]
     matrices, matrix = np.unique(needed, axis=0, return_inverse=True)
+    own = family[members] - families.start
+    has_longer = np.append(own[1:] == own[:-1], False)
     return Crew(
-        members=slice(begin, end),
+        members=members,
         turn=None if turn < 0 else turn,
         families=families,
+        head=head[members],
+        family=own,
+        of_family=(own == np.unique(own)[:, None]).astype(np.float32),
+        longer=np.arange(len(own)) + has_longer,
+        borrows=has_longer.astype(np.float32),
+        longest=np.flatnonzero(~has_longer),
         matrix=matrix.ravel(),
         kind=matrices[:, 0],
         memory=matrices[:, 1],

@@ -129,8 +129,9 @@ def add(
             return ring
         kept = rows[nth_rows(len(rows), most)]
         stands_for = np.float32(len(rows) / len(kept))
+        whole = len(kept) == len(chosen)  # nothing has to be gathered
         return Ring(
-            features=_put_features(ring, features.take(kept, axis=1)),
+            features=_put_features(ring, features if whole else features.take(kept, axis=1)),
             y=_put(ring, ring.y, batch.y[kept]),
             group=_put(ring, ring.group.T, batch.group[kept].T).T,
             weight=_put(ring, ring.weight, batch.weight[kept] * stands_for),

@@ -35,11 +35,8 @@ class Scaling(NamedTuple):
     @classmethod
     def of(cls, x: np.ndarray) -> "Scaling":
         """Return the scaling by the rows' means and standard deviations, NaN left out."""
-        known = np.isfinite(x)
-        rows = np.maximum(known.sum(axis=0), 1)
-        values = np.where(known, x, 0.0).astype(np.float64)
-        center = values.sum(axis=0) / rows
-        spread = np.sqrt((np.where(known, x - center, 0.0) ** 2).sum(axis=0) / rows)
+        known = np.ma.masked_invalid(np.asarray(x, np.float64))
+        center, spread = known.mean(axis=0).filled(0.0), known.std(axis=0).filled(0.0)
         # A constant's spread is rounding, not a scale.
         constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(center)
         return cls(center=center, scale=np.where(constant, 1.0, spread), limit=np.array(CLIP))
@@ -102,35 +99,33 @@ class Groups(NamedTuple):
         Raises DataError where the columns are not those of the first call.
         """
         table = self.checked(table)
-        if table is None:
-            return np.zeros((rows, 0), np.int32)
-        grouped = [column.codes(table) for column in self.columns]
-        for column, (_, _, unknown) in zip(self.columns, grouped, strict=True):
+        codes = np.zeros((rows, len(self.columns)), np.int32)
+        for place, column in enumerate(self.columns):
+            codes[:, place], _, unknown = column.codes(table)
             if unknown:
                 warn(
                     f"sensitive feature {column.column!r}: {', '.join(map(repr, [*unknown][:5]))} "
                     "was not known from the first call; such rows are counted apart and are in no "
                     "constraint; name such groups in known_groups",
                 )
-        return np.stack([one.codes for one in grouped], axis=1)
+        return codes
 
     def checked(self, table: Any) -> Any:
         """Return a table's columns in the order of the first call, None where it had none.
 
         Raises DataError where the columns are not those of the first call.
         """
-        if (table is None) != (not self.columns):
-            first = ", ".join(column.column for column in self.columns)
+        names = [column.column for column in self.columns]
+        if (table is None) != (not names):
             raise DataError(
-                f"expected sensitive_features ({first}) in every call, as in the first, got none; "
-                "give a column in which the groups that are unknown are None"
-                if first
+                f"expected sensitive_features ({', '.join(names)}) in every call, as in the first, "
+                "got none; give a column in which the groups that are unknown are None"
+                if names
                 else "expected no sensitive_features, as in the first call, got some; fit anew to "
                 "learn with groups"
             )
         if table is None:
             return None
-        names = [column.column for column in self.columns]
         if set(table.column_names) == set(names):
             return table.select(names)
         unnamed = [UNNAMED.format(index) for index in range(len(names))]

@@ -1,6 +1,7 @@
 """The 80 % rule: a ratio of two groups' rates counts as fair from 0.8 on. Stated here only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 RULE = 0.8
 
@@ -16,6 +17,15 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     ('missed', 'too few')
     """
     return min(verdicts, key=list(MARKS).index)
+
+
+def worst_judged(judged: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the one of which the verdict, `rule`, and then the `ratio` is worst.
+
+    >>> worst_judged([{"rule": "met", "ratio": 0.8}, {"rule": "too few", "ratio": 0.9}])["ratio"]
+    0.9
+    """
+    return min(judged, key=lambda one: (list(MARKS).index(one["rule"]), one["ratio"] or 0.0))
 
 
 def ratio_words(value: float | None, line: float = RULE) -> str:

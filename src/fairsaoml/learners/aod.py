@@ -63,8 +63,7 @@ def aod(problem: Problem, config: AODConfig) -> Learner:
     averaging = Averaging(
         storage=experts.storage(config),
         room=partial(experts.room_for, config),
-        present=lambda round, levels: experts.roll_call(config, round, levels).present,
-        starts=lambda round, levels: experts.roll_call(config, round, levels).awake,
+        roll=partial(experts.roll_call, config),
         steps=steps,
         no_credit=lambda levels: Credit(jnp.zeros(levels), jnp.zeros(levels)),
         credit=credit,

@@ -23,6 +23,7 @@ betting, AISTATS 2017. Strongly adaptive regret O(sqrt(tau log T)), for convex l
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -30,8 +31,8 @@ from jaxtyping import Array, Int
 
 from fairsaoml.core import coin_betting, doubling_cover, intervals
 from fairsaoml.core.coin_betting import Wagers
-from fairsaoml.core.config import DrawingConfig, no_notions
-from fairsaoml.core.experts import FIRST_LEVELS, doubled
+from fairsaoml.core.config import DrawingConfig, IntervalConfig, no_notions
+from fairsaoml.core.experts import FIRST_LEVELS, doubled, roll_call
 from fairsaoml.core.settings import integer, number, one_of, optional, setting
 from fairsaoml.core.types import Learner, Problem
 from fairsaoml.learners.families.averaged import Averaging, PerLevel, Presence, averaged
@@ -57,28 +58,21 @@ def cbce(problem: Problem, config: CBCEConfig) -> Learner:
     """The learner `cbce`."""
     needed, horizon = doubling_cover.levels_at, config.horizon
 
-    def lengths(levels: int) -> Int[Array, "level"]:
-        return jnp.asarray(intervals.lengths(levels, BASE), jnp.int32)
-
-    def present(round: Int[Array, ""], levels: int) -> Presence:
-        return doubling_cover.is_present(round, lengths(levels))
-
-    def starts(round: Int[Array, ""], levels: int) -> Presence:
-        return present(round, levels) & doubling_cover.is_start(round, lengths(levels))
+    def begun(round: Int[Array, ""], levels: int) -> Int[Array, "level"]:
+        lengths = jnp.asarray(intervals.lengths(levels, BASE), jnp.int32)
+        return doubling_cover.start_of(round, lengths)
 
     def steps(round: Int[Array, ""], levels: int) -> PerLevel:
-        age = round - doubling_cover.start_of(round, lengths(levels)) + 1
+        age = round - begun(round, levels) + 1
         return config.scale / jnp.sqrt(age.astype(jnp.float32))
 
     def weigh(round: Int[Array, ""], wagers: Wagers, present: Presence) -> PerLevel:
-        start = doubling_cover.start_of(round, lengths(present.shape[0]))
-        return coin_betting.coin_betting(wagers, start, present)
+        return coin_betting.coin_betting(wagers, begun(round, len(present)), present)
 
     averaging = Averaging(
         storage=FIRST_LEVELS if horizon is None else needed(horizon + 1),
         room=lambda round, levels: doubled(levels, needed(round)),
-        present=present,
-        starts=starts,
+        roll=partial(roll_call, IntervalConfig(base=BASE), cover="doubling"),
         steps=steps,
         no_credit=coin_betting.no_wagers,
         credit=lambda wagers, gains: jax.lax.scan(

@@ -13,7 +13,7 @@ A round:
     solve      multipliers, on past rows weighted by how much they are still the present
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -37,6 +37,7 @@ CERTAIN = 1e-6  # probabilities are kept this far from 0 and 1
 PerRow = Float[Array, "row"]
 PerRate = Float[Array, "rate row"]
 PerHead = Float[Array, "head row"]
+PerLevel = Float[Array, "level row"]
 Rows = Float[Array, "row feature"]
 Groups = Int[Array, "row attribute"] | None
 
@@ -104,7 +105,9 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     levels = [len(attribute.levels) for attribute in problem.schema.attributes]
     layout = fair_rule.layout_of(labels_of(config.constraints), levels)
     features = len(problem.schema.features)
-    who = roster((0, *(2 - head.label for head in group_heads(levels))))
+    others = group_heads(levels)
+    who = roster((0, *(2 - head.label for head in others)))
+    of_constraint = sides(problem, layout)
 
     def init() -> State:
         return State(
@@ -136,7 +139,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
         (seen, shown), rule = look(state, x, group), state.rule
         added = fair_rule.added_by_rate(rule, seen.chance, seen.joint, x)
-        moved = -rule.spread * by_constraint(problem, layout, added)
+        moved = -rule.spread * (of_constraint @ added)
         return Explanation(
             probability=seen.chance,
             plain_threshold=rule.threshold,
@@ -147,7 +150,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
         )
 
     def learn(state: State, seen: Look, batch: Batch) -> State:
-        target, weight = lessons(levels, batch)
+        target, weight = lessons(others, batch)
         heads = heads_.learn(who, state.heads, seen.said, batch.y, target, weight)
         sample = row_sample.add(state.sample, batch, seen.said.features, state.heads.clock)
         past = row_sample.rows(sample)
@@ -199,7 +202,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
             state.heads[2:],
             state.rule,
         ),
-        dual=lambda state: by_constraint(problem, layout, np.abs(state.rule.multiplier)),
+        dual=lambda state: of_constraint @ np.abs(state.rule.multiplier),
         explain=explain,
         flags=flags,
     )
@@ -212,76 +215,84 @@ class GroupHead(NamedTuple):
     attribute: int
     label: int
     level: int
+    levels: int  # of the attribute
 
 
 def group_heads(levels: list[int]) -> list[GroupHead]:
     """The heads of the groups: one for two levels, one each for more, given either label.
 
-    >>> group_heads([2])
-    [GroupHead(attribute=0, label=1, level=1), GroupHead(attribute=0, label=0, level=1)]
+    >>> [(head.label, head.level) for head in group_heads([2])]
+    [(1, 1), (0, 1)]
     """
     return [
-        GroupHead(attribute, label, level)
+        GroupHead(attribute, label, level, count)
         for attribute, count in enumerate(levels)
         for label in (1, 0)
         for level in ([1] if count == 2 else range(count))
     ]
 
 
-def lessons(levels: list[int], batch: Batch) -> tuple[Array, Array]:
+def lessons(who: Sequence[GroupHead], batch: Batch) -> tuple[PerHead, PerHead]:
     """What every head should have said of a task's rows, and the rows it learns from."""
-    targets, weights = [batch.y], [batch.weight]
-    for head in group_heads(levels):
+    target = np.empty((1 + len(who), len(batch.y)), np.float32)
+    weight = np.empty_like(target)
+    target[0], weight[0] = batch.y, batch.weight
+    for place, head in enumerate(who, 1):
         code = batch.group[:, head.attribute]
-        counted = (code < levels[head.attribute]) & (batch.y == head.label)
-        targets.append((code == head.level).astype(np.float32))
-        weights.append(np.where(counted, batch.weight, np.float32(0.0)))
-    return np.stack(targets), np.stack(weights)
+        known = (code < head.levels) & (batch.y == head.label)
+        target[place] = code == head.level
+        np.multiply(batch.weight, known, out=weight[place])
+    return target, weight
 
 
 def chances(
     layout: Layout, levels: list[int], said: PerHead, group: Groups
 ) -> tuple[PerRow, PerRate]:
     """P(y=1 | x), and P(s=g, label | x) of every rate; where the group is given, s is known."""
-    positive = said[0]
-    given: dict[tuple[int, int], list[Array]] = {}
-    for place, head in enumerate(group_heads(levels), 1):
-        given.setdefault((head.attribute, head.label), []).append(said[place])
-    for (attribute, label), parts in given.items():
-        whole = [1 - parts[0], parts[0]] if levels[attribute] == 2 else parts
-        total = sum(whole[1:], whole[0]) + CERTAIN
-        given[attribute, label] = [part / total for part in whole]
-
-    def member(rate: Rate, label: int) -> PerRow:
-        guessed = given[rate.attribute, label][rate.group]
-        if group is None:
-            return guessed
-        code = group[:, rate.attribute]
-        own = (code == rate.group).astype(np.float32)
-        return np.where(code < levels[rate.attribute], own, guessed)
-
-    def joint(rate: Rate) -> PerRow:
-        with_one = positive * member(rate, 1)
-        with_zero = (1 - positive) * member(rate, 0)
-        return {1: with_one, 0: with_zero, None: with_one + with_zero}[rate.label]
-
-    rates = [joint(rate) for rate in layout.rates]
-    return positive, np.stack(rates) if rates else np.zeros((0, len(positive)), np.float32)
+    positive, place = said[0], 1
+    of_label = {1: positive, 0: 1 - positive}
+    joint: dict[tuple[int, int], PerLevel] = {}  # attribute, label -> P(s=level, label | x)
+    for attribute, count in enumerate(levels):
+        for label, whole in of_label.items():
+            heads = said[place : place + (1 if count == 2 else count)]
+            place += len(heads)
+            parts = _shared(whole, heads, count)
+            if group is not None:
+                code = group[:, attribute]
+                own = (code == np.arange(count)[:, None]) * whole
+                parts = np.where(code < count, own, parts)
+            joint[attribute, label] = parts
+    rates = np.empty((len(layout.rates), len(positive)), np.float32)
+    for own, rate in zip(rates, layout.rates, strict=True):
+        one, zero = (joint[rate.attribute, label][rate.group] for label in (1, 0))
+        if rate.label is None:
+            np.add(one, zero, out=own)
+        else:
+            own[:] = one if rate.label else zero
+    return positive, rates
 
 
-def by_constraint(
-    problem: Problem, layout: Layout, values: Float[Array, "rate *row"]
-) -> Float[Array, "constraint *row"]:
-    """Sums of what belongs to the rates behind each constraint; of two levels, both together."""
+def _shared(whole: PerRow, heads: PerHead, count: int) -> PerLevel:
+    """A probability, shared between levels as their heads say; one head speaks for two."""
+    if count != 2:
+        return heads * (whole / (heads.sum(0) + CERTAIN))
+    parts = np.empty((count, len(whole)), np.float32)
+    np.multiply(whole, heads[0], out=parts[1])
+    np.subtract(whole, parts[1], out=parts[0])
+    return parts
+
+
+def sides(problem: Problem, layout: Layout) -> Float[Array, "constraint rate"]:
+    """1 where a rate is behind a constraint: that of its level; of two levels, either."""
     attributes = problem.schema.attributes
-    sums: dict[str, Array] = {}
-    for rate, value in zip(layout.rates, values, strict=True):
+
+    def title(rate: Rate) -> str:
         name, levels = attributes[rate.attribute]
-        level = levels[1] if len(levels) == 2 else levels[rate.group]
-        title = f"{rate.prefix}[{name}={level}]"
-        sums[title] = sums.get(title, np.zeros_like(value)) + value
-    named = [sums[constraint.name] for constraint in problem.constraints]
-    return np.stack(named) if named else np.zeros((0, *values.shape[1:]), np.float32)
+        return f"{rate.prefix}[{name}={levels[1] if len(levels) == 2 else levels[rate.group]}]"
+
+    titles = np.array([title(rate) for rate in layout.rates], object)
+    names = np.array([constraint.name for constraint in problem.constraints], object)
+    return (names[:, None] == titles).astype(np.float32)
 
 
 def logit(chance: PerRow) -> PerRow:

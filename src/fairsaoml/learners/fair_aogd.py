@@ -21,13 +21,12 @@ long-term constraints, ICML 2016.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from fairsaoml.core.config import DrawingConfig, number, setting
-from fairsaoml.core.primal_dual import descent, evaluate, move, project
+from fairsaoml.core.primal_dual import Steps, descent, evaluate, move, project
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Learner, PrimalDual, Problem
 from fairsaoml.learners.families.one_pair import one_pair
@@ -44,26 +43,17 @@ class FairAOGDConfig(DrawingConfig):
     decay: float = setting(2 / 3, number(0, 1), "b: how fast the steps shrink with the rounds")
 
 
-class Sequences(NamedTuple):
-    """The step sizes of a round."""
-
-    primal: Float[Array, ""]  # eta_t
-    dual: Float[Array, ""]  # mu_t
-    damping: Float[Array, ""]  # theta_t in the original
-
-
-def sequences(config: FairAOGDConfig, round: Int[Array, ""]) -> Sequences:
-    """eta_t, mu_t and the damping of a round.
+def sequences(config: FairAOGDConfig, round: Int[Array, ""]) -> Steps:
+    """eta_t, mu_t and the damping of a round, theta_t in the original.
 
     >>> config = FairAOGDConfig(domain_bound=1.0, gradient_bound=0.5, decay=1.0)
-    >>> [value.item() for value in sequences(config, jnp.array(2))]  # 2/2, 1/(1.5 x 3), 3/2
+    >>> [value.item() for value in sequences(config, jnp.array(2))[:3]]  # 2/2, 1/(1.5 x 3), 3/2
     [1.0, 0.2222222238779068, 1.5]
     """
     R, G, t = config.domain_bound, config.gradient_bound, round.astype(jnp.float32)
     damping = DAMPING_SCALE * R * G / t**config.decay
-    return Sequences(
-        primal=R / (G * t**config.decay), dual=1 / (damping * (t + 1)), damping=damping
-    )
+    eta, mu = R / (G * t**config.decay), 1 / (damping * (t + 1))
+    return Steps(primal=eta, dual=mu, damping=damping)
 
 
 def fair_aogd(problem: Problem, config: FairAOGDConfig) -> Learner:
@@ -72,12 +62,12 @@ def fair_aogd(problem: Problem, config: FairAOGDConfig) -> Learner:
     def both_at_once(
         round: Int[Array, ""], pair: PrimalDual, rows: Batch, deployed: Deployed
     ) -> PrimalDual:
-        eta, mu, damping = sequences(config, round)
+        steps = sequences(config, round)
         gradient = descent(problem, pair, rows, deployed)
         violation = evaluate(problem, pair.primal, rows, deployed)[1]  # at the old theta
-        dual = pair.dual + mu * (violation - damping * pair.dual)
+        dual = pair.dual + steps.dual * (violation - steps.damping * pair.dual)
         return PrimalDual(
-            primal=project(move(pair.primal, gradient, eta), config.radius),
+            primal=project(move(pair.primal, gradient, steps.primal), config.radius),
             dual=jnp.maximum(dual, 0.0),
         )
 

@@ -23,9 +23,8 @@ regret and O(sqrt(T log T)) violation are for convex-concave problems.
 from dataclasses import dataclass
 
 from fairsaoml.core.config import damping, number, setting
-from fairsaoml.core.primal_dual import Steps
 from fairsaoml.core.types import Learner, Problem
-from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
+from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, meta_leader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +39,4 @@ class FairFMLConfig(MetaLeaderConfig):
 
 def fair_fml(problem: Problem, config: FairFMLConfig) -> Learner:
     """The learner `fair-fml`."""
-    steps = MetaSteps(
-        inner=Steps(primal=config.inner_primal_step, dual=config.inner_dual_step, damping=0.0),
-        meta=Steps(
-            primal=config.meta_primal_step,
-            dual=config.meta_dual_step,
-            damping=config.dual_damping * config.meta_dual_step,
-        ),
-    )
-    return meta_leader(problem, config, steps, config.initial_dual)
+    return meta_leader(problem, config)

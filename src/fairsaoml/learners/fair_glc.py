@@ -23,13 +23,12 @@ Reference: Yuan, Lamperski: Online convex optimization for cumulative constraint
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from fairsaoml.core.config import DrawingConfig, number, setting
-from fairsaoml.core.primal_dual import descent, evaluate, move, project
+from fairsaoml.core.primal_dual import Steps, descent, evaluate, move, project
 from fairsaoml.core.prior import Deployed
 from fairsaoml.core.types import Batch, Learner, PrimalDual, Problem
 from fairsaoml.learners.families.one_pair import one_pair
@@ -43,23 +42,17 @@ class FairGLCConfig(DrawingConfig):
     gradient_bound: float = setting(0.3, number(1e-6), "G: scale of the constraints' gradients")
 
 
-class Sequences(NamedTuple):
-    """The step sizes of a round."""
-
-    primal: Float[Array, ""]  # eta_t
-    damping: Float[Array, ""]  # theta_t in the original
-
-
-def sequences(config: FairGLCConfig, round: Int[Array, ""], constraints: int) -> Sequences:
-    """eta_t and the damping of a round.
+def sequences(config: FairGLCConfig, round: Int[Array, ""], constraints: int) -> Steps:
+    """eta_t and the damping of a round, theta_t in the original; lambda is set, not stepped.
 
     >>> config = FairGLCConfig(convexity=0.5, gradient_bound=2.0)
-    >>> [value.item() for value in sequences(config, jnp.array(3), constraints=1)]
-    [0.5, 4.0]
+    >>> steps = sequences(config, jnp.array(3), constraints=1)
+    >>> steps.primal.item(), steps.damping.item()
+    (0.5, 4.0)
     """
     H, G, t = config.convexity, config.gradient_bound, round.astype(jnp.float32)
     eta = 1 / (H * (t + 1))
-    return Sequences(primal=eta, damping=eta * (constraints + 1) * G**2)
+    return Steps(primal=eta, dual=0.0, damping=eta * (constraints + 1) * G**2)
 
 
 def fair_glc(problem: Problem, config: FairGLCConfig) -> Learner:
@@ -68,11 +61,12 @@ def fair_glc(problem: Problem, config: FairGLCConfig) -> Learner:
     def price_then_descend(
         round: Int[Array, ""], pair: PrimalDual, rows: Batch, deployed: Deployed
     ) -> PrimalDual:
-        eta, damping = sequences(config, round, len(problem.constraints))
+        steps = sequences(config, round, len(problem.constraints))
         violation = evaluate(problem, pair.primal, rows, deployed)[1]
-        priced = pair._replace(dual=jnp.maximum(violation, 0.0) / damping)
+        priced = pair._replace(dual=jnp.maximum(violation, 0.0) / steps.damping)
         # Where [g]_+ is flat its price is 0, so the plain Lagrangian has the clipped one's slope.
         gradient = descent(problem, priced, rows, deployed)
-        return priced._replace(primal=project(move(pair.primal, gradient, eta), config.radius))
+        primal = project(move(pair.primal, gradient, steps.primal), config.radius)
+        return priced._replace(primal=primal)
 
     return one_pair(problem, config, price_then_descend)

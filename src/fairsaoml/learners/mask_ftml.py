@@ -21,9 +21,8 @@ for strongly convex losses.
 from dataclasses import dataclass
 
 from fairsaoml.core.config import no_notions
-from fairsaoml.core.primal_dual import Steps
 from fairsaoml.core.types import Learner, Problem
-from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, MetaSteps, meta_leader
+from fairsaoml.learners.families.meta_leader import MetaLeaderConfig, meta_leader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +34,4 @@ class MaskFTMLConfig(MetaLeaderConfig):
 
 def mask_ftml(problem: Problem, config: MaskFTMLConfig) -> Learner:
     """The learner `mask-ftml`: the meta leader of a problem without constraints."""
-    steps = MetaSteps(
-        inner=Steps(primal=config.inner_primal_step, dual=0.0, damping=0.0),
-        meta=Steps(primal=config.meta_primal_step, dual=0.0, damping=0.0),
-    )
-    return meta_leader(problem, config, steps)
+    return meta_leader(problem, config)

@@ -183,11 +183,7 @@ class App:
 
     async def _decision(self, request: Request) -> dict[str, Any]:
         """What was decided, and why."""
-        id = request.path_params["id"]
-        decision = await asyncio.to_thread(self.views.decision, id)
-        if decision is None:
-            raise Refused(404, f"no decision under the id {id!r}")
-        return decision
+        return await asyncio.to_thread(self.views.decision, request.path_params["id"])
 
     async def _model(self, request: Request) -> dict[str, Any]:
         """What runs."""
@@ -200,8 +196,7 @@ class App:
 
     async def _fairness(self, request: Request) -> dict[str, Any]:
         """Is it fair now: figures with intervals."""
-        content = await asyncio.to_thread(self.views.fairness, whole(request, "window", WINDOW))
-        return {**content, "alarm_history": self.views.alarms()}
+        return await asyncio.to_thread(self.views.fairness, whole(request, "window", WINDOW))
 
     async def _events(self, request: Request) -> Response:
         """Rounds and alarms as they happen."""

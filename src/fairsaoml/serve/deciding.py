@@ -21,7 +21,7 @@ from fairsaoml.serve.model import probability
 from fairsaoml.serve.online import OnlineLearner
 from fairsaoml.serve.reading import PLAIN, BadValue, Reader, id_text, is_text, to_line
 from fairsaoml.serve.store import LABELLED, NEVER, WAITING, FullDisk
-from fairsaoml.serve.tasks import NewLabel, NewRow, Tasks
+from fairsaoml.serve.tasks import NewLabel, Tasks
 
 CONFLICT = "another row was decided under this id; give every row an id of its own"
 NO_LABEL = 'expected an object with "id" and "label", in whole characters'
@@ -106,21 +106,18 @@ class Deciding:
         scores, margins, why = live.explained(x, self.reader.groups_seen(rows))
         decided = (margins > 0).astype(int).tolist(), probability(scores).tolist()
         reasons = [None] * len(x) if why is None else reasons_to_bytes(why)
-        issued = [
-            NewRow(one.key, one.content, to_line((decision, chance)), live.round, reason, group)
-            for one, decision, chance, reason, group in zip(
-                asked, *decided, reasons, self.reader.groups(rows), strict=True
-            )
-        ]
-        status, also = 200, {}
+        issued, columns = [], (asked, *decided, self.reader.groups(rows), reasons)
+        for one, decision, chance, group, reason in zip(*columns, strict=True):
+            answer = to_line((decision, chance))
+            issued.append((one.key, one.content, answer, group, live.round, reason))
+            said[one.key] = one.content, self._answer(one.id, decision, chance, live.round)
         try:
             with self.tasks.writing():
                 self.tasks.issue(issued)
         except FullDisk as full:
-            status, also = 507, {"recorded": False, "error": str(full)}
-        for one, decision, chance in zip(asked, *decided, strict=True):
-            answer = self._answer(one.id, decision, chance, live.round)
-            said[one.key] = one.content, Answer(status, answer.content | also)
+            also = {"recorded": False, "error": str(full)}
+            for one in asked:
+                said[one.key] = one.content, Answer(507, said[one.key][1].content | also)
         return said
 
     def _answer(self, id: int | str, decision: int, probability: float, round: int) -> Answer:
@@ -161,12 +158,10 @@ class Deciding:
 
     def never(self, ids: Sequence[Any]) -> dict[str, Any]:
         """Wait no longer for the labels of these ids; they are counted by decision and group."""
-        keys = list(dict.fromkeys(map(id_text, ids)))
         with self._turn(), self.tasks.writing():
-            known = self.tasks.by_id("number, state, answer, groups", keys)
+            known, unknown = self._known("number, state, answer, groups", ids)
             rows = [row for row in known.values() if row[1] == WAITING]
-            change = f"UPDATE rows SET state = {NEVER} WHERE number = ?"
-            self.tasks.executemany(change, [row[:1] for row in rows])
+            self.tasks.change("state = ?", {number: NEVER for number, *_ in rows})
             words = [self.reader.words[json.loads(answer)[0]] for _, _, answer, _ in rows]
             groups = [json.loads(groups) for *_, groups in rows]
             counts = self.tasks.counts
@@ -174,15 +169,13 @@ class Deciding:
                 for word, level in zip(words, levels, strict=True):
                     counts[to_line(["never", word, name, level])] += 1
             counts.update(never=len(rows), waiting=-len(rows), held=-len(rows))
-        unknown = [json.loads(key) for key in keys if key not in known]
         return {"taken": len(rows), "unknown": unknown}
 
     def erase(self, ids: Sequence[Any]) -> dict[str, Any]:
         """Remove rows from the store; what was learned from them stays learned."""
-        keys = list(dict.fromkeys(map(id_text, ids)))
         with self._turn():
             with self.tasks.writing():
-                known = self.tasks.by_id("state", keys)
+                known, unknown = self._known("state", ids)
                 self.tasks.executemany("DELETE FROM rows WHERE id = ?", [(key,) for key in known])
                 states = [state for (state,) in known.values()]
                 waiting = states.count(WAITING)
@@ -190,8 +183,13 @@ class Deciding:
                 self.tasks.counts.update(erased=len(known), waiting=-waiting, held=-held)
             # The write-ahead log goes into the file, so that what was erased is nowhere.
             self.tasks.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        unknown = [json.loads(key) for key in keys if key not in known]
         return {"erased": len(known), "unknown": unknown}
+
+    def _known(self, columns: str, ids: Sequence[Any]) -> tuple[dict[str, tuple], list[Any]]:
+        """Return columns of the rows of these ids, and the ids that are no row's."""
+        keys = list(dict.fromkeys(map(id_text, ids)))
+        known = self.tasks.by_id(columns, keys)
+        return known, [json.loads(key) for key in keys if key not in known]
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

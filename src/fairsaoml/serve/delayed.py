@@ -23,9 +23,8 @@ import numpy as np
 
 from fairsaoml.core.errors import ConfigError, DataError, RunError, warn
 from fairsaoml.serve.store import some, to_text
-from fairsaoml.serve.tasks import TAKEN_ROWS, NewRow, Tally, TaskRules, Tasks, columns_of
+from fairsaoml.serve.tasks import MOST_ROWS, TAKEN_ROWS, Tally, TaskRules, Tasks, columns_of
 
-MOST_ROWS = 100_000  # held, by default
 Id = int | str
 Layout = list[Any]  # kind (numbers, objects, frame, series, columns), names, the frame's library
 
@@ -200,13 +199,10 @@ class DelayedLabels:
             chances = np.asarray(probability).tolist()
         answers = zip(np.asarray(prediction).tolist(), chances, strict=True)
         if x:
-            new = [
-                NewRow(id=id, content=to_text(row), answer=to_text(answer), groups=to_text(group))
-                for id, row, answer, group in zip(texts, x, answers, groups, strict=True)
-            ]
+            columns = (map(to_text, column) for column in (x, answers, groups))
             with self._tasks.writing():
                 self._tasks.set_fact("layouts", layouts)
-                self._tasks.issue(new)
+                self._tasks.issue([(*row, None, None) for row in zip(texts, *columns, strict=True)])
             self.tick()
         return Issued(ids=names, prediction=prediction, probability=probability)
 

@@ -38,8 +38,7 @@ def serve_demo(rules: TaskRules, *, port: int, on_ready: Callable[[str], None]) 
     tasks = [_people(task, stream.schema) for task in stream.tasks(0)]
     with tempfile.TemporaryDirectory() as name:
         folder, table = Path(name) / "demo", Path(name) / "first.csv"
-        known = [person for people in tasks[:LEARNED_BEFORE] for person in people]
-        write_csv(pa.Table.from_pylist(known), table)
+        write_csv(pa.concat_tables(tasks[:LEARNED_BEFORE]), table)
         settings = {
             "label": LABEL,
             "sensitive": [attribute for attribute, _ in stream.schema.attributes],
@@ -49,21 +48,18 @@ def serve_demo(rules: TaskRules, *, port: int, on_ready: Callable[[str], None]) 
 
         def ready(address: str) -> None:
             on_ready(address)
-            world = [address, tasks[LEARNED_BEFORE:]]
-            threading.Thread(target=_world, args=world, daemon=True).start()
+            to_come = [people.to_pylist() for people in tasks[LEARNED_BEFORE:]]
+            threading.Thread(target=_world, args=[address, to_come], daemon=True).start()
 
         serve(folder, replace(rules, task_rows=ROWS), port=port, on_ready=ready)
 
 
-def _people(task: Task, schema: Schema) -> list[dict[str, Any]]:
-    """Return a task's rows as a client has them, with their labels."""
-    people = []
-    for x, codes, label in zip(np.asarray(task.x, float), task.group, task.y, strict=True):
-        person: dict[str, Any] = dict(zip(schema.features, x.tolist(), strict=True))
-        for (attribute, levels), code in zip(schema.attributes, codes, strict=True):
-            person[attribute] = levels[code]
-        people.append({**person, LABEL: "repaid" if label else "defaulted"})
-    return people
+def _people(task: Task, schema: Schema) -> Any:
+    """Return a table of a task's rows as a client has them, with their labels."""
+    columns = dict(zip(schema.features, np.asarray(task.x, float).T, strict=True))
+    for (attribute, levels), codes in zip(schema.attributes, task.group.T, strict=True):
+        columns[attribute] = np.array(levels)[codes]
+    return pa.table({**columns, LABEL: np.where(task.y, "repaid", "defaulted")})
 
 
 def _world(address: str, tasks: list[list[dict[str, Any]]]) -> None:

@@ -112,8 +112,7 @@ class RunModel(LearnerAttributes):
         for line in reversed(read_rounds(self._journal)):
             if (line["round"], line["seed"]) == (online.round, online.seed):
                 return np.asarray(line[name])
-        words = f"expected round {online.round} in {self._journal}, found none; learn one"
-        raise RunError(words)
+        raise RunError(f"expected round {online.round} in {self._journal}, found none; learn one")
 
     def predict(self, rows: Any) -> np.ndarray:
         """Return the label decided for each row, one of `classes_`.

@@ -272,6 +272,8 @@ class OnlineLearner(Saveable):
                 said = self._programs.look(self.state, *padded, explain)
             arrays = [np.asarray(one, np.float64) for one in said]
             parts.append([one[:count] if one.ndim else one for one in arrays])
+        if len(parts) == 1:
+            return parts[0]
         same = zip(*parts, strict=True)
         return [np.concatenate(one) if one[0].ndim else one[0] for one in same]
 
@@ -320,19 +322,18 @@ class OnlineLearner(Saveable):
         manifest = {
             "learner": self.learner,
             "config": self.config.to_dict(),
-            "features": list(self.schema.features),
-            "attributes": [[name, list(levels)] for name, levels in self.schema.attributes],
+            **self.schema._asdict(),
             "seed": self.seed,
         }
         return Saved(round=self.round, arrays=(self.state, self.info), manifest=manifest)
 
     @classmethod
     def _restored(cls, saved: Saved) -> Self:
-        manifest, round = saved.manifest, saved.round
+        manifest = saved.manifest
         attributes = tuple(Attribute(name, tuple(ls)) for name, ls in manifest["attributes"])
         schema = Schema(features=tuple(manifest["features"]), attributes=attributes)
-        learner, config, seed = manifest["learner"], manifest["config"], manifest["seed"]
-        self = cls.resumed(schema, learner, config, seed=seed, round=round, state=None)
+        made = {name: manifest[name] for name in ("learner", "config", "seed")}
+        self = cls.resumed(schema, **made, round=saved.round, state=None)
         state, self.info = structured(saved.arrays, self._like())
         self.state = self._placed(state)
         return self
@@ -369,9 +370,12 @@ class OnlineLearner(Saveable):
 
 def require_finite(x: np.ndarray, where: str = "") -> None:
     """Raise DataError where a row holds NaN or infinity."""
-    # A NaN is the smallest and the largest of all.
-    if x.size and not (x.min() > -np.inf and x.max() < np.inf):
-        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    values = np.ravel(x, "K")
+    with np.errstate(all="ignore"):
+        if np.isfinite(values @ values):  # as it is where all are, unless it overflows
+            return
+    broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    if len(broken):
         raise DataError(
             f"expected finite numbers, got NaN or infinity in {len(broken)} rows{where}, the first "
             f"is row {broken[0]}; fill them in or leave the rows out"
@@ -424,14 +428,9 @@ def _made(entry: registry.Entry, config: LearnerConfig, width: int, levels: tupl
     """Return the functions compiled once for all learners of these settings and widths."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
         compilation.use_cache()  # unless the calling program has set one
-    schema = Schema(
-        features=tuple(map(str, range(width))),
-        attributes=tuple(
-            Attribute(str(place), tuple(map(str, range(count))))
-            for place, count in enumerate(levels)
-        ),
-    )
-    _, learner = registry.pose(entry, config, schema)
+    features, *groups = (tuple(map(str, range(count))) for count in (width, *levels))
+    attributes = (Attribute(str(place), names) for place, names in enumerate(groups))
+    _, learner = registry.pose(entry, config, Schema(features, tuple(attributes)))
 
     def init(seed: Any) -> State:
         return learner.init(None if learner.turn else keys.init_key(threefry.from_seeds(seed)))

@@ -8,6 +8,7 @@ is quick where it is plain, and precise about what cannot be read.
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,10 @@ class Reader:
         self._encoder = None if encoder is None else RowEncoder(encoder)
         columns = () if encoder is None else encoder.columns
         self.columns = tuple(c.name for c in columns) or model.stream.schema.features
-        self._decimals = (  # of columns of numbers: what stands before decimals
-            {column.name: column.decimal for column in columns if isinstance(column, Numeric)}
-            if encoder is not None
-            else dict.fromkeys(self.columns, POINT)
-        )
+        # Of columns of numbers: what stands before decimals.
+        self._decimals = {c.name: c.decimal for c in columns if isinstance(c, Numeric)}
+        if encoder is None:
+            self._decimals = dict.fromkeys(self.columns, POINT)
         self._aware = bool(getattr(model.online.config, "aware", False))
         self.attributes = model.sensitive_columns
         self.words = (model.label.negative, model.label.positive)
@@ -55,11 +55,12 @@ class Reader:
         """Return what is wrong with a row, if something is."""
         for name in self.columns:
             if name not in row:
-                words = "expected a value, got none; send null where it is not known"
-                return BadValue(name, words)
-            if name in self._decimals and _is_no_number(row[name], self._decimals[name]):
-                words = f"expected a number, got {row[name]!r}; mend it, or send null"
-                return BadValue(name, words)
+                return BadValue(name, "expected a value, got none; send null where it is not known")
+            value, decimal = row[name], self._decimals.get(name)
+            if decimal is None or type(value) in NUMBERS:
+                continue
+            if numbers(pa.array([str(value)]), decimal).unreadable:
+                return BadValue(name, f"expected a number, got {value!r}; mend it, or send null")
         return None
 
     def quick(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
@@ -117,21 +118,15 @@ class Reader:
             DataError: it is neither of the two.
         """
         if type(value) in PLAIN and value is not None:
-            try:
+            with suppress(DataError, pa.ArrowException, OverflowError, UnicodeEncodeError):
                 [code] = self.model.label.codes(pa.array([value]))
                 if code >= 0:
                     return int(code)
-            except (DataError, pa.ArrowException, OverflowError, UnicodeEncodeError):
-                pass
         raise DataError(f"expected {self.words[0]!r} or {self.words[1]!r}, got {value!r}")
 
 
 def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
     return rows_table({name: [row.get(name) for row in rows] for name in names})
-
-
-def _is_no_number(value: Any, decimal: str) -> bool:
-    return type(value) not in NUMBERS and numbers(pa.array([str(value)]), decimal).unreadable > 0
 
 
 def id_text(id: Any) -> str:

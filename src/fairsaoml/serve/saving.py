@@ -9,6 +9,7 @@ the new one is complete.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from fnmatch import fnmatch
 from importlib import import_module
 from os import PathLike
@@ -20,16 +21,14 @@ import numpy as np
 from fairsaoml.core.errors import RunError
 from fairsaoml.files import read_json
 from fairsaoml.learners import registry
-from fairsaoml.runs.checkpoint import newest, save_checkpoint
-from fairsaoml.runs.folder import SPEC
+from fairsaoml.runs.checkpoint import CURRENT, newest, save_checkpoint
+from fairsaoml.runs.folder import SAVED, SPEC
 from fairsaoml.runs.saved import name_service
 from fairsaoml.runs.spec import versions
 
 if TYPE_CHECKING:
     from fairsaoml.serve.model import RunModel
 
-MANIFEST = "manifest.json"
-OURS = (MANIFEST, "previous.json", "state-*.safetensors", ".*.part")
 # The modules whose classes a manifest may name in its `kind`, such as `sklearn.AODClassifier`.
 HOMES = {
     "online": "fairsaoml.serve.online",
@@ -178,12 +177,10 @@ def _require_ours(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise RunError(f"expected a folder at {folder}, found a file; give another path")
     names = [path.name for path in folder.iterdir()] if folder.exists() else []
-    foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in OURS)]
-    if not foreign and MANIFEST in names:
-        try:
-            foreign = [] if "kind" in read_json(folder / MANIFEST) else [MANIFEST]
-        except (OSError, ValueError, TypeError):
-            foreign = []  # a damaged one of ours
+    foreign = [name for name in names if not any(fnmatch(name, pattern) for pattern in SAVED)]
+    with suppress(OSError, ValueError, TypeError):  # none yet, or a damaged one of ours
+        if not foreign and "kind" not in read_json(folder / CURRENT):
+            foreign = [CURRENT]
     if foreign:
         raise RunError(
             f"expected an empty folder or a saved model at {folder}, found {foreign[0]!r}; "

@@ -7,8 +7,8 @@ what was not committed never was. Without a path the store is in memory.
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -131,9 +131,18 @@ class Store(sqlite3.Connection):
 
     def by_id(self, columns: str, ids: Sequence[str]) -> dict[str, tuple]:
         """Return the columns of the newest row of each id that has one."""
-        among = "id IN (SELECT value FROM json_each(?))"
-        query = f"SELECT id, {columns} FROM rows WHERE {among} ORDER BY number"
+        # CROSS: the index is asked for each id as it comes, which is the quickest way.
+        asked = "json_each(?) AS asked CROSS JOIN rows ON rows.id = asked.value"
+        query = f"SELECT rows.id, {columns} FROM {asked} ORDER BY number"
         return {row[0]: row[1:] for row in self.query(query, [json.dumps(ids)])}
+
+    def change(self, change: str, values: Mapping[int, Any]) -> None:
+        """Change rows by their numbers inside `writing`, those of one value by one statement."""
+        numbers = defaultdict[Any, list[int]](list)
+        for number, value in values.items():
+            numbers[value].append(number)
+        query = f"UPDATE rows SET {change} WHERE number IN (SELECT value FROM json_each(?))"
+        self.executemany(query, [(value, json.dumps(ns)) for value, ns in numbers.items()])
 
     def fact(self, name: str) -> Any:
         """Return a fact as plain data, None where there is none."""

@@ -9,12 +9,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from fairsaoml.core.errors import ConfigError, DataError
 from fairsaoml.serve.store import LABELLED, NEVER, TAKEN, WAITING, Store, some
 
+MOST_ROWS = 100_000  # held, by default
 ROUNDS_KEPT = 10_000  # lines of the journal that outlive their rows
 
 
@@ -27,7 +29,7 @@ class TaskRules:
     wait_seconds: float | None = None
     late: Literal["next", "drop"] = "next"
     unknown: Literal["raise", "count"] = "raise"
-    max_rows: int = 100_000
+    max_rows: int = MOST_ROWS
     retain_seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -47,19 +49,10 @@ class TaskRules:
 Clock = Callable[[], float]  # the time in seconds
 
 
-class NewRow(NamedTuple):
-    """A prediction to wait for; texts are JSON."""
-
-    id: str
-    content: str
-    answer: str
-    round: int | None = None
-    why: bytes | None = None
-    groups: str | None = None
-
-
-# A label that has come: the id as text, the id, the label and the groups as text. There may be
-# thousands in a call, and a named tuple takes five times as long to make.
+# A prediction to wait for (id, content, answer, groups, the model's round, why), and a label that
+# has come (id as text, id, label, groups); texts are JSON. There may be thousands in a call, and a
+# named tuple takes five times as long to make.
+NewRow = tuple[str, str, str, str, int | None, bytes | None]
 NewLabel = tuple[str, Any, str, str | None]
 
 
@@ -139,19 +132,17 @@ class Tasks(Store):
 
     def issue(self, rows: Sequence[NewRow]) -> None:
         """Put predictions into the task that is filling, and into others when it is full."""
-        first, placed = self.counts["issued"] + 1, 0
+        numbered, left = enumerate(rows, self.counts["issued"] + 1), len(rows)
+        into = "INSERT INTO rows (number, task, at, id, content, answer, groups, round, why)"
         most = self.rules.task_rows or math.inf
-        while placed < len(rows):
+        while left:
             task = self.filling or self._begin()
-            size = int(max(min(most - task.size, len(rows) - placed), 0))
-            numbered = enumerate(rows[placed : placed + size], first + placed)
-            self.insert(
-                "INSERT INTO rows (number, task, at, id, content, answer, round, why, groups)",
-                [(number, task.number, self.now, *row) for number, row in numbered],
-            )
+            size = int(max(min(most - task.size, left), 0))
+            placed = islice(numbered, size)
+            self.insert(into, [(number, task.number, self.now, *row) for number, row in placed])
             more = [size, task.number]
             self.execute("UPDATE tasks SET size = size + ? WHERE number = ?", more)
-            placed += size
+            left -= size
             if task.size + size >= most:
                 self._fill(task.number, self.now)
                 self.is_due = True
@@ -176,29 +167,27 @@ class Tasks(Store):
             DataError: an id does not wait for a label, where the rules call that an error.
         """
         rows = self.by_id("number, state, task, label", [key for key, *_ in labels])
-        new: dict[int, str] = {}
-        corrected: dict[int, str] = {}
+        taken: dict[int, str] = {}  # by the row's number
         groups: dict[int, str] = {}
-        new_but_late = []
-        late, repeated, unknown = [], [], []  # ids
-        closed = self.counts["tasks"]
+        first_but_late: list[int] = []
+        repeated, late, unknown = [], [], []  # ids
+        first, closed = 0, self.counts["tasks"]
         for key, id, label, group in labels:
             number, state, task, before = rows.get(key, (0, NEVER, 0, None))
-            is_first = state == WAITING and number not in new
+            known = taken.get(number, before)
             if state == NEVER or (state == TAKEN and not corrects):
                 unknown.append(id)
                 continue
-            if not is_first:
-                known = new.get(number) or corrected.get(number) or before
-                if label == known or not corrects:
-                    repeated.append(id)
-                    continue
+            if known is not None and (label == known or not corrects):
+                repeated.append(id)
+                continue
             if task <= closed:
                 late.append(id)
-                if not is_first:  # learned already, or about to be with its first label
+                if known is not None:  # learned already, or about to be with its first label
                     continue
-                new_but_late.append(number)
-            (new if state == WAITING else corrected)[number] = label
+                first_but_late.append(number)
+            first += known is None
+            taken[number] = label
             if group is not None:
                 groups[number] = group
         if self.rules.unknown == "raise" and (unknown or repeated):
@@ -208,20 +197,16 @@ class Tasks(Store):
                 f"{' and '.join(f'{some(ids)} ({words})' for ids, words in why if ids)}; nothing "
                 "of this call was taken: leave them out, or use unknown='count'"
             )
-        for change, values in (
-            (f"label = ?, state = {LABELLED}", new),
-            ("label = ?", corrected),
-            ("groups = json_patch(groups, ?)", groups),
-        ):
-            by_number = [(value, number) for number, value in values.items()]
-            self.executemany(f"UPDATE rows SET {change} WHERE number = ?", by_number)
-        self._count(labelled=len(new), waiting=-len(new), late=len(new_but_late))
-        self._count(corrected=len(corrected), repeated=len(repeated), unknown=len(unknown))
+        self.change(f"label = ?, state = {LABELLED}", taken)
+        self.change("groups = json_patch(groups, ?)", groups)
+        corrected = len(taken) - first
+        self._count(labelled=first, waiting=-first, late=len(first_but_late))
+        self._count(corrected=corrected, repeated=len(repeated), unknown=len(unknown))
         if self.rules.late == "drop":
-            self.executemany("DELETE FROM rows WHERE number = ?", [(n,) for n in new_but_late])
-            self._count(dropped=len(new_but_late), held=-len(new_but_late))
+            self.executemany("DELETE FROM rows WHERE number = ?", [(n,) for n in first_but_late])
+            self._count(dropped=len(first_but_late), held=-len(first_but_late))
         ids = {"repeated": repeated, "late": late, "unknown": unknown}
-        return {"taken": len(new), "corrected": len(corrected), **ids}
+        return {"taken": first, "corrected": corrected, **ids}
 
     def catch_up(self) -> None:
         """Look at the clock; fill, close and expire what is due."""

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from fairsaoml.core.errors import DataError
 from fairsaoml.evaluate import confidence, metrics, verdict
+from fairsaoml.serve.access import Refused
 from fairsaoml.serve.deciding import reasons_from_bytes
 from fairsaoml.serve.reading import is_text, to_line
 from fairsaoml.serve.service import TALLY, Service
@@ -50,7 +51,7 @@ class Views(Collector):
             buckets=LATENCIES,
             registry=self._registry,
         )
-        self._points: deque[list[Any]] = deque(maxlen=TRAFFIC_POINTS)
+        self._points: deque[tuple[int, int, float, float]] = deque(maxlen=TRAFFIC_POINTS)
 
     def _lines(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         return [json.loads(line) for (line,) in self._query(sql, *values)]
@@ -63,11 +64,12 @@ class Views(Collector):
         return {"rounds": lines, "event": event}
 
     def fairness(self, window: int = WINDOW) -> dict[str, Any]:
-        """Return the verdict on the last rounds, and each group's rates with their intervals."""
+        """Return the verdict on the last rounds, each group's rates with intervals, and alarms."""
         if not 1 <= window <= MOST_LINES:
             raise DataError(f"expected a window of 1 to {MOST_LINES} rounds, got {window}")
         judged = self._judged(window, self.service.live.round)
-        return {**judged, "alarms": self.service.alarms.on}
+        query = "SELECT content FROM events WHERE kind = 'alarm' ORDER BY number DESC LIMIT 50"
+        return {**judged, "alarms": self.service.alarms.on, "alarm_history": self._lines(query)}
 
     def _judge(self, window: int, round: int) -> dict[str, Any]:
         """Judge the last rounds, up to `round`: the answer is the same until there is another."""
@@ -83,18 +85,22 @@ class Views(Collector):
             },
         }
 
-    def decision(self, id: str) -> dict[str, Any] | None:
-        """Return what was decided under an id, None where nothing was."""
-        if not is_text(id):
-            return None
-        keys = [to_line(id), id if id.lstrip("-").isdigit() else None]
+    def decision(self, id: str) -> dict[str, Any]:
+        """Return what was decided under an id.
+
+        Raises:
+            Refused: nothing was.
+        """
+        text = to_line(id) if is_text(id) else None
+        number = id if id.lstrip("-").isdigit() else None
         found = self._query(
             "SELECT id, at, round, content, answer, groups, label, state, why FROM rows "
             "WHERE id IN (?, ?) ORDER BY number DESC LIMIT 1",
-            *keys,
+            text,
+            number,
         )
         if not found:
-            return None
+            raise Refused(404, f"no decision under the id {id!r}")
         [(key, at, round, content, answer, groups, label, state, why)] = found
         decided, probability = json.loads(answer)
         words = self.service.reader.words
@@ -167,21 +173,13 @@ class Views(Collector):
         query = "SELECT number, kind, content FROM events WHERE number > ? ORDER BY number LIMIT ?"
         return self._query(query, after, MOST_LINES)
 
-    def alarms(self) -> list[dict[str, Any]]:
-        """Return the last alarms, newest first."""
-        query = "SELECT content FROM events WHERE kind = 'alarm' ORDER BY number DESC LIMIT 50"
-        return self._lines(query)
-
     def observe(self, route: str, status: int, seconds: float, now: float) -> None:
         """Count one request."""
         self._latency.labels(route, status).observe(seconds)
         at = int(now // TRAFFIC_SECONDS * TRAFFIC_SECONDS)
-        if not self._points or self._points[-1][0] != at:
-            self._points.append([at, 0, 0.0, 0.0])
-        point = self._points[-1]
-        point[1] += 1
-        point[2] += seconds
-        point[3] = max(point[3], seconds)
+        is_new = not self._points or self._points[-1][0] != at
+        _, count, total, longest = (at, 0, 0.0, 0.0) if is_new else self._points.pop()
+        self._points.append((at, count + 1, total + seconds, max(longest, seconds)))
 
     def traffic(self) -> list[dict[str, float]]:
         """Return requests a second, their mean and longest time, by ten seconds."""
@@ -196,8 +194,8 @@ class Views(Collector):
 
     def collect(self) -> Iterator[Any]:
         """Yield what the service knows of itself, as counters and gauges."""
-        service, said = self.service, self.fairness(GAUGED)
-        counts = service.tasks.counts
+        service, counts = self.service, self.service.tasks.counts
+        said = self._judged(GAUGED, service.live.round)
         rows = {(name,): counts[name] for name in TALLY}
         on = Counter(one["kind"] for one in service.alarms.on.values())
         alarms = {(kind,): on[kind] for kind in ("fairness", "drift", "labels")}

@@ -58,7 +58,7 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
             "say which value is positive when the stream is made"
         )
     for column, attribute in zip(group.T, schema.attributes, strict=True):
-        if not np.isin(column, np.arange(len(attribute.levels) + 1)).all():
+        if not _all_codes(column, len(attribute.levels)):
             raise DataError(
                 f"{where}: expected codes 0 to {len(attribute.levels)} for {attribute.name!r} "
                 f"(the last is 'not known'), got {_some(np.unique(column))}"
@@ -89,7 +89,13 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
     )
 
 
+def _all_codes(column: np.ndarray, last: int) -> bool:
+    """Whether all are whole numbers from 0 to `last`."""
+    if column.dtype.kind in "iub" and len(column):
+        return column.min() >= 0 and column.max() <= last  # several times as fast as `isin`
+    return bool(np.isin(column, np.arange(last + 1)).all())
+
+
 def _some(values: Any) -> str:
     """A few values for a message."""
-    shown = [str(value) for value in values[:5]]
-    return ", ".join(shown) + (", ..." if len(values) > 5 else "")
+    return ", ".join(map(str, values[:5])) + (", ..." if len(values) > 5 else "")

@@ -14,10 +14,11 @@ equalized odds can be had together, yet an unconstrained learner reads the mark 
 multiplies the gap. What is possible is known: see `best_achievable`.
 """
 
+from collections import UserDict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +152,7 @@ def synthetic(
         length=domains * tasks,
         seeded=True,
         settings=settings,
-        best=_Best(generator, names),
+        best=_Best({name: (generator, domain) for domain, name in enumerate(names)}),
     )
 
 
@@ -170,7 +171,7 @@ def best_achievable(environment: Environment) -> dict[str, float]:
     """
     joint = _grid(environment)
     gain = joint[1].sum(axis=0) - joint[0].sum(axis=0)
-    return {**_accuracies(joint, gain > 0), **_accuracies(joint, _fair_rule(joint), "fair_")}
+    return {**_accuracies(joint, gain > 0), **_accuracies(joint, _fair_rule(joint, gain), "fair_")}
 
 
 def environments(generator: int, domains: int) -> list[Environment]:
@@ -241,11 +242,10 @@ def _grid(environment: Environment) -> Floats:
     return joint / joint.sum()
 
 
-def _fair_rule(joint: Floats) -> Floats:
+def _fair_rule(joint: Floats, gain: Floats) -> Floats:
     """The most accurate d, 0 <= d <= 1 per cell, that meets the goals: a linear program."""
     from scipy.optimize import linprog
 
-    gain = joint[1].sum(axis=0) - joint[0].sum(axis=0)
     positive = joint.sum(axis=0) / joint.sum(axis=(0, 2))[:, None]
     false_positive, true_positive = joint / joint.sum(axis=-1, keepdims=True)
     goals = ((positive, DP_GOAL), (true_positive, EO_GOAL), (false_positive, EO_GOAL))
@@ -276,22 +276,13 @@ def _unit(vector: Floats) -> Floats:
     return vector / np.linalg.norm(vector)
 
 
-class _Best(Mapping[str, Mapping[str, float]]):
+class _Best(UserDict[str, Any]):
     """The truth about each domain of a generator, computed when it is first asked for."""
 
-    def __init__(self, generator: int, names: list[str]) -> None:
-        self._generator, self._names = generator, names
+    __repr__ = object.__repr__  # to show a stream is not to ask for it
 
     def __getitem__(self, name: str) -> Mapping[str, float]:
-        if name not in self._names:
-            raise KeyError(name)
-        return dict(_best_of_domain(self._generator, self._names.index(name)))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+        return dict(_best_of_domain(*self.data[name]))
 
 
 @cache  # many runs of a process may be on streams of one generator

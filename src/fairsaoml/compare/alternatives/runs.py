@@ -3,7 +3,6 @@
 Each task is decided with what was learned before it; then its labels are shown.
 """
 
-import shlex
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from fairsaoml.compare.alternatives import catalog
-from fairsaoml.compare.compare import COMPARISON, comparison_of
+from fairsaoml.compare.compare import COMPARISON, command_of, comparison_of
 from fairsaoml.compare.engine import require_same
 from fairsaoml.core.errors import ConfigError, closest
 from fairsaoml.core.types import Schema, Task
@@ -27,7 +26,7 @@ from fairsaoml.runs import folder as run_folder
 from fairsaoml.runs.events import Event, OnEvent, as_events
 from fairsaoml.runs.journal import Journal
 from fairsaoml.runs.runner import write_summary
-from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json, versions
+from fairsaoml.runs.spec import RunSpec, pairs, versions
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream, checked
 
@@ -75,16 +74,10 @@ class AlternativeSpec:
             **self.settings,
             "tuning_trials": self.trials,
         }
-        return {
-            "schema": SPEC_SCHEMA,
-            "name": self.label,
-            "command": command([self]),
-            "learner": {"name": self.label, "config": config, "settings": dict(self.settings)},
-            "stream": stream_to_json(self.stream, self.stream_settings, stream),
-            "constraints": [],
-            "seeds": list(self.seeds),
-            "versions": versions(listing.package, "numpy"),
-        }
+        kept_fair = SimpleNamespace(constraints=())  # none of ours is kept by another library
+        setup: Any = SimpleNamespace(config=config, stream=stream, problem=kept_fair)
+        own = {"name": self.label, "command": command([self])}
+        return self.row.to_json(setup) | own | {"versions": versions(listing.package, "numpy")}
 
 
 def command(specs: Sequence[AlternativeSpec]) -> str:
@@ -97,9 +90,7 @@ def command(specs: Sequence[AlternativeSpec]) -> str:
     words += ["--seeds", str(max(len(spec.seeds) for spec in specs))]
     words += ["--refit-every", str(every)] * (every > 1)
     words += ["--trials", str(trials)] * (trials > 0)
-    for pair in pairs(specs[0].stream_settings):
-        words += ["--set", pair]
-    return shlex.join(words)
+    return command_of(words, pairs(specs[0].stream_settings))
 
 
 def plan(

@@ -17,6 +17,7 @@ from fairsaoml.core import buffers, experts
 from fairsaoml.core.arrays import choose
 from fairsaoml.core.buffers import Pool
 from fairsaoml.core.config import DrawingConfig
+from fairsaoml.core.experts import Roll
 from fairsaoml.core.learner import Method, Update, wrap
 from fairsaoml.core.primal_dual import move, project
 from fairsaoml.core.prior import Deployed
@@ -36,8 +37,7 @@ class Averaging(NamedTuple):
 
     storage: int  # levels to begin with
     room: Callable[[int, int], int]  # levels of storage for a round, given those there are
-    present: Callable[[Round, int], Presence]  # whose interval contains the round, of so many
-    starts: Callable[[Round, int], Presence]  # whose interval starts with it
+    roll: Callable[[Round, int], Roll]  # who takes part in the round, of so many
     steps: Callable[[Round, int], PerLevel]  # of each expert's descent in the round
     no_credit: Callable[[int], Credit]
     credit: Callable[[Credit, Float[Array, "draw level"]], Credit]  # after a round's gains
@@ -63,16 +63,15 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
     def descended(primal: Params, rows: Batch, step: Float[Array, ""]) -> Params:
         return project(move(primal, jax.grad(loss)(primal, rows), step), config.radius)
 
-    def learned_from(
-        rows: Callable[[Any], Batch], round: Round, primal: Params, levels: int
-    ) -> Params:
+    def learned_from(rows: Callable[[Any], Batch], round: Round, state: State) -> State:
         """Every expert descends the loss of every draw, with its own step size."""
-        steps = averaging.steps(round, levels)
+        steps = averaging.steps(round, state.weights.shape[0])
 
         def once(iteration: Int[Array, ""] | int, primal: Params) -> Params:
             return jax.vmap(descended, in_axes=(0, None, 0))(primal, rows(iteration), steps)
 
-        return jax.lax.fori_loop(0, config.meta_iterations, once, primal)
+        primal = jax.lax.fori_loop(0, config.meta_iterations, once, state.primal)
+        return state._replace(primal=primal)
 
     def gains(state: State, pool: Pool) -> Float[Array, "draw level"]:
         """Loss of the average minus loss of each expert, on every draw, before anyone learns.
@@ -95,44 +94,38 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         return State(
             primal=experts.spread(origin, levels),
             credit=credit,
-            weights=averaging.weigh(first, credit, averaging.present(first, levels)),
+            weights=averaging.weigh(first, credit, averaging.roll(first, levels).present),
             origin=origin,
         )
 
     def adapt(round: Round, state: State, support: Batch, deployed: Deployed) -> State:
-        levels = state.weights.shape[0]
-        primal = learned_from(lambda iteration: support, round, state.primal, levels)
-        return state._replace(primal=primal)
+        return learned_from(lambda iteration: support, round, state)
 
     def ready_for_next(round: Round, state: State) -> State:
         """New experts where an interval starts after the round, and the weights from then on."""
-        primal, credit = state.primal, state.credit
-        levels = state.weights.shape[0]
+        primal, credit, levels = state.primal, state.credit, state.weights.shape[0]
         # Weighed while the experts of this round are still there: a new one has learned nothing.
-        share = averaging.weigh(round, credit, averaging.present(round, levels))
+        share = averaging.weigh(round, credit, averaging.roll(round, levels).present)
         begin = experts.mixture(share, primal) if averaging.warm else state.origin
+        coming = averaging.roll(round + 1, levels)
         primal, credit = jax.vmap(choose, in_axes=(0, None, 0))(
-            averaging.starts(round + 1, levels),
-            (begin, experts.at(averaging.no_credit(1), 0)),
-            (primal, credit),
+            coming.awake, (begin, experts.at(averaging.no_credit(1), 0)), (primal, credit)
         )
-        share = averaging.weigh(round + 1, credit, averaging.present(round + 1, levels))
+        share = averaging.weigh(round + 1, credit, coming.present)
         return state._replace(primal=primal, credit=credit, weights=share)
 
     def step(key: Key, round: Round, old: State, batch: Batch, deployed: Deployed) -> Update:
-        levels = old.weights.shape[0]
+        roll = averaging.roll(round, old.weights.shape[0])
         pool = experts.draw_round(key, batch, config)
-        learned = old._replace(
-            primal=learned_from(partial(buffers.take, pool), round, old.primal, levels),
-            credit=averaging.credit(old.credit, gains(old, pool)),
-        )
+        credited = old._replace(credit=averaging.credit(old.credit, gains(old, pool)))
+        learned = learned_from(partial(buffers.take, pool), round, credited)
         return Update(
             learned=ready_for_next(round, learned),
             idle=ready_for_next(round, old),
             violation=jnp.zeros(len(problem.constraints)),
             weights=old.weights,
-            present=averaging.present(round, levels),
-            awake=averaging.starts(round, levels),
+            present=roll.present,
+            awake=roll.awake,
         )
 
     def grow(state: State, round: int) -> State:
@@ -140,8 +133,7 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         room = averaging.room(round + 1, levels)  # whose experts this round's step makes
         if room == levels:
             return state
-        primal, credit, share = experts.widen((state.primal, state.credit, state.weights), room)
-        return state._replace(primal=primal, credit=credit, weights=share)
+        return experts.widen(state._replace(origin=None), room)._replace(origin=state.origin)
 
     def logits(state: State, x: Float[Array, "row feature"]) -> Float[Array, "row"]:
         return problem.model.scores(experts.mixture(state.weights, state.primal), x)

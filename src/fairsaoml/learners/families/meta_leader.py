@@ -34,13 +34,8 @@ class MetaLeaderConfig(DrawingConfig):
     meta_gradient: str = setting(
         "first-order", one_of("first-order", "exact"), "at the adapted theta, or through adaptation"
     )
-
-
-class MetaSteps(NamedTuple):
-    """Sizes of the steps at both levels."""
-
-    inner: Steps
-    meta: Steps
+    # No settings but where there is fairness to learn: without it lambda stays at 0.
+    inner_dual_step = meta_dual_step = dual_damping = initial_dual = 0.0
 
 
 class State(NamedTuple):
@@ -50,18 +45,18 @@ class State(NamedTuple):
     memory: TaskMemory
 
 
-def meta_leader(
-    problem: Problem, config: MetaLeaderConfig, steps: MetaSteps, initial_dual: float = 0.0
-) -> Learner:
+def meta_leader(problem: Problem, config: MetaLeaderConfig) -> Learner:
     """A learner that follows the leader of all tasks seen."""
     sizes = Sizes(support=config.support, query=config.query)
+    inner = Steps(primal=config.inner_primal_step, dual=config.inner_dual_step, damping=0.0)
+    damping = config.dual_damping * config.meta_dual_step
 
     def init(key: Key) -> State:
         memory = task_memory.no_tasks(config.tasks_kept, config.capacity, problem.schema)
-        return State(meta=start(problem, key, initial_dual), memory=memory)
+        return State(meta=start(problem, key, config.initial_dual), memory=memory)
 
     def adapted(pair: PrimalDual, support: Batch, deployed: Deployed) -> PrimalDual:
-        return run_base_learner(problem, pair, support, deployed, steps.inner, config.inner_steps)
+        return run_base_learner(problem, pair, support, deployed, inner, config.inner_steps)
 
     def step(
         key: Key, round: Int[Array, ""], state: State, batch: Batch, deployed: Deployed
@@ -80,10 +75,10 @@ def meta_leader(
                 return lagrangian(problem, meta._replace(primal=end), query, deployed)
 
             gradient, violation = jax.grad(objective, has_aux=True)(meta.primal)
-            ascent = violation - steps.meta.damping * meta.dual
+            ascent = violation - damping * meta.dual
             return PrimalDual(
-                primal=project(move(meta.primal, gradient, steps.meta.primal), config.radius),
-                dual=jnp.maximum(meta.dual + steps.meta.dual * ascent, 0.0),
+                primal=project(move(meta.primal, gradient, config.meta_primal_step), config.radius),
+                dual=jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0),
             ), violation
 
         iterations = jnp.arange(config.meta_iterations)

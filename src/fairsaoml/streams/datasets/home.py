@@ -30,11 +30,9 @@ def data_home(home: str | Path | None = None) -> Path:
     >>> data_home("/srv/data").as_posix()
     '/srv/data'
     """
-    if home is not None:
-        return Path(home).expanduser()
-    if chosen := os.environ.get(HOME_VARIABLE):
-        return Path(chosen).expanduser()
-    return platformdirs.user_cache_path("fairsaoml", appauthor=False, opinion=False)
+    cache = platformdirs.user_cache_path("fairsaoml", appauthor=False, opinion=False)
+    chosen = os.environ.get(HOME_VARIABLE) or cache
+    return Path(chosen if home is None else home).expanduser()
 
 
 def home_setting(home: str | Path | None) -> dict[str, str]:
