@@ -187,8 +187,8 @@ def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels:
         primal = dual = radius / (bound * root)
     lowest = 0.0 if config.inner_dual == "clipped" else -jnp.inf  # Departs from Eq. 12: clipped.
     floor = jnp.full(levels, lowest)
-    bound = None if config.gradient_bound is None else jnp.full(levels, config.gradient_bound)
-    return Steps(primal=primal, dual=dual, damping=jnp.zeros(levels), bound=bound, floor=floor)
+    longest = None if config.gradient_bound is None else jnp.full(levels, config.gradient_bound)
+    return Steps(primal=primal, dual=dual, damping=jnp.zeros(levels), bound=longest, floor=floor)
 
 
 def learn(given: Given, meta: PrimalDual, pairs: PrimalDual) -> tuple[PrimalDual, PrimalDual]:
