@@ -15,7 +15,6 @@ rounds is the beginning of the longest one, so that comparators are shared.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -200,8 +199,8 @@ def _settings(name: str, length: int) -> dict[str, Any]:
         "tasks_kept": 64,
         "support": ROWS // 2,
     }
-    entry = registry.entry(name)
-    known = {item.name: item.metadata["rule"] for item in fields(entry.config)}
+    offered = registry.entry(name).settings
+    known = {key: item.metadata["rule"] for key, item in offered.items()}
     if "query" in known:
         settings |= {"support": ROWS // 4, "query": ROWS // 4}
     settings |= OWN.get(name, {})

@@ -20,6 +20,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -89,7 +90,7 @@ def tune(
     for setting, range in space.items():
         if not range.holds(default[setting]):
             raise ConfigError(f"expected a default of {setting} within {range}, got {default}")
-    with _Study(storage, name, space, default) as study:
+    with closing(_Study(storage, name, space, default)) as study:
         study.release_dead_trials()
         study.start_with_default()
         with interruptible() as interrupted:
@@ -179,10 +180,8 @@ class _Study:
             directions=["maximize", "maximize"],
         )
 
-    def __enter__(self) -> "_Study":
-        return self
-
-    def __exit__(self, *raised: object) -> None:
+    def close(self) -> None:
+        """Let go of the database, if the storage is one."""
         engine = getattr(self._storage, "engine", None)
         if engine is not None:
             self._storage.remove_session()
@@ -302,8 +301,6 @@ def _rounded(value: Any) -> Any:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)  # somebody else's is alive as well
     return True

@@ -137,9 +137,12 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
     """One learner's figures: over all rounds, at the end, in each domain, and after changes."""
     lines = read_rounds(folder / "rounds.jsonl")
     summary = read_json(folder / "summary.json")
-    domains = summary["domains"]
     own_spec = read_json(folder / "spec.json")
-    ends = [_end(lines, domain, Asked.of(own_spec)) for domain in domains]
+    asked, later = Asked.of(own_spec), summary["domains"][1:]
+    domains = [
+        {"name": domain["name"], **_block(domain), "last": _end(lines, domain, asked)}
+        for domain in summary["domains"]
+    ]
     overall, spread = _block(summary["overall"]), pooled_spread(lines)
     for name in MEASURES:
         overall[name]["pooled_spread"] = spread[name]
@@ -152,24 +155,21 @@ def _entry(spec: RunSpec, folder: Path) -> dict[str, Any]:
         "seconds_per_round": median(line["seconds"] for line in lines),
         "overall": overall,
         "last": _block(summary["last"]),
-        "domains": [
-            {"name": domain["name"], **_block(domain), "last": end}
-            for domain, end in zip(domains, ends, strict=True)
-        ],
+        "domains": domains,
         # At the domains' ends: a whole domain also shows what was learned before it began.
-        "rule": {name: worst(end[name]["rule"] for end in ends) for name in NOTIONS},
+        "rule": {name: worst(one["last"][name]["rule"] for one in domains) for name in NOTIONS},
     }
-    if len(domains) > 1:
+    if later:
         early = [
             {**line, "domain": "", "adapted": None}
-            for domain in domains[1:]
+            for domain in later
             for line in lines
             if 0 <= line["round"] - domain["rounds"][0] < EARLY_ROUNDS
         ]
         block = summarise(early, learner=spec.learner, stream=spec.stream, seeds=spec.seeds)
         entry["after_changes"] = {
             **_block(block["overall"]),
-            "back_by_round": [recovery(lines, domain) for domain in domains[1:]],
+            "back_by_round": [recovery(lines, domain) for domain in later],
         }
     return entry
 

@@ -119,12 +119,10 @@ class Adapter(Saveable):
                 f"{type(self).__name__} learns without fairness: {self._how_to_give_groups}, "
                 "or say constraints='none'",
             )
-        attributes = tuple(column.attribute for column in groups.columns)
-        online = OnlineLearner(
-            Schema(tuple(features), attributes), self._learner, settings, seed=seed
-        )
-        self._online, self._groups = online, groups
-        return online
+        schema = Schema(tuple(features), tuple(column.attribute for column in groups.columns))
+        self._online = OnlineLearner(schema, self._learner, settings, seed=seed)
+        self._groups = groups
+        return self._online
 
     def _require_same_settings(self) -> None:
         """Raise ConfigError where the learner's settings are not those that it learns with."""
@@ -201,16 +199,12 @@ class Adapter(Saveable):
                 f"expected labels that a table tells apart, got {classes[0]!r} and {classes[1]!r}; "
                 "rename them before the model learns"
             )
-        encoder = Encoder(
-            columns=tuple(
-                Numeric(name=name, center=float(center), scale=float(scale))
-                for name, center, scale in zip(features, *self._scaling[:2], strict=True)
-            ),
-            label=Label(column=label, positive=positive, negative=negative).typed(
-                type_of(labels.type)
-            ),
-            sensitive=self._groups.columns,
+        columns = tuple(
+            Numeric(name=name, center=float(center), scale=float(scale))
+            for name, center, scale in zip(features, *self._scaling[:2], strict=True)
         )
+        role = Label(column=label, positive=positive, negative=negative).typed(type_of(labels.type))
+        encoder = Encoder(columns=columns, label=role, sensitive=self._groups.columns)
         write_run(Path(path), online, encoder, task_rows=task_rows, force=force)
 
     @abstractmethod

@@ -345,7 +345,8 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         return self._known_classes(), [str(name) for name in self._slots]
 
     def _saved(self) -> Saved:
-        features, groups = self._waiting.features, self._waiting.groups
+        waiting = self._waiting
+        features, groups = waiting.features, waiting.groups
         for name in (*self._slots, *features):
             if not isinstance(name, str | int):
                 raise ConfigError(
@@ -355,19 +356,10 @@ class RiverClassifier(Adapter, base.MiniBatchClassifier):
         saved = super()._saved()
         # The rows' numbers are an array, as JSON has no NaN.
         places = {name: place for place, name in enumerate(features)}
-        saved.arrays["waiting"] = [self._waiting.matrix(places, len(places))]
-        saved.manifest.update(
-            labels=self._labels,
-            features=list(self._slots),
-            waiting=[
-                {
-                    "names": [*features],
-                    "sensitive": [*groups],
-                    "y": self._waiting.labels,
-                    "groups": [*zip(*groups.values(), strict=True)],
-                }
-            ],
-        )
+        saved.arrays["waiting"] = [waiting.matrix(places, len(places))]
+        by_row = [*zip(*groups.values(), strict=True)]
+        rows = {"names": [*features], "sensitive": [*groups], "y": waiting.labels, "groups": by_row}
+        saved.manifest.update(labels=self._labels, features=list(self._slots), waiting=[rows])
         return saved
 
     @classmethod

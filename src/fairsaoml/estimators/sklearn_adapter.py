@@ -134,20 +134,19 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
         ValueError
             Where rows, labels or groups cannot be learned from, or do not fit the first call's.
         """
-        first = not hasattr(self, "classes_")
+        known: Any = getattr(self, "classes_", None)
+        first = known is None
         self._require_same_settings()
         X, y = self._checked_rows(X, y, reset=first)
         table = self._checked_groups(X, sensitive_features)
         if first:
             _require_binary(y)
             known = _two(unique_labels(y if classes is None else classes))
-        else:
-            known = self.classes_
-            if classes is not None and not np.array_equal(known, unique_labels(classes)):
-                raise ValueError(
-                    f"`classes={classes!r}` is not the same as on last call to partial_fit, "
-                    f"was: {known!r}"
-                )
+        elif classes is not None and not np.array_equal(known, unique_labels(classes)):
+            raise ValueError(
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, "
+                f"was: {known!r}"
+            )
         if not ((y == known[0]) | (y == known[1])).all():
             _require_binary(y)
             unseen = np.setdiff1d(y, known).tolist()
@@ -239,8 +238,7 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
     ) -> None:
         """Fix what never changes again; nothing is set before all of it is checked."""
         width = first.shape[1]
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{i}" for i in range(width)] if names is None else names
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(width)])
         state = self._checked("random_state")
         drawn = check_random_state(state)
         seed = state if isinstance(state, int) else int(drawn.randint(SEEDS))
@@ -301,10 +299,9 @@ class OnlineClassifier(Adapter, LearnerAttributes, ClassifierMixin, BaseEstimato
     def _saved(self) -> Saved:
         check_is_fitted(self)
         saved, names = super()._saved(), getattr(self, "feature_names_in_", None)
-        saved.manifest.update(
-            classes={"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()},
-            feature_names=None if names is None else list(names),
-        )
+        classes = {"dtype": self.classes_.dtype.str, "labels": self.classes_.tolist()}
+        names = None if names is None else list(names)
+        saved.manifest.update(classes=classes, feature_names=names)
         return saved
 
     @classmethod

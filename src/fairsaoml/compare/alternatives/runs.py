@@ -26,7 +26,7 @@ from fairsaoml.runs import folder as run_folder
 from fairsaoml.runs.events import Event, OnEvent, as_events
 from fairsaoml.runs.journal import Journal
 from fairsaoml.runs.runner import write_summary
-from fairsaoml.runs.spec import SPEC_SCHEMA, RunSpec, pairs, stream_to_json, versions
+from fairsaoml.runs.spec import RunSpec, pairs, versions
 from fairsaoml.streams.catalog import open_stream, setting_names
 from fairsaoml.streams.stream import Stream, checked
 
@@ -74,16 +74,10 @@ class AlternativeSpec:
             **self.settings,
             "tuning_trials": self.trials,
         }
-        return {
-            "schema": SPEC_SCHEMA,
-            "name": self.label,
-            "command": command([self]),
-            "learner": {"name": self.label, "config": config, "settings": dict(self.settings)},
-            "stream": stream_to_json(self.stream, self.stream_settings, stream),
-            "constraints": [],
-            "seeds": list(self.seeds),
-            "versions": versions(listing.package, "numpy"),
-        }
+        kept_fair = SimpleNamespace(constraints=())  # none of ours is kept by another library
+        setup: Any = SimpleNamespace(config=config, stream=stream, problem=kept_fair)
+        own = {"name": self.label, "command": command([self])}
+        return self.row.to_json(setup) | own | {"versions": versions(listing.package, "numpy")}
 
 
 def command(specs: Sequence[AlternativeSpec]) -> str:
