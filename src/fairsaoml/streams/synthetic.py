@@ -215,12 +215,9 @@ def _draw(random: np.random.Generator, environment: Environment, rows: int, doma
     raw = means[outcome, group] + random.normal(size=(rows, means.shape[-1]))
     mean, deviation = environment.moments
     wrong = random.random(rows) < LABEL_NOISE
-    return Task(
-        x=((raw - mean) / deviation).astype(np.float32),
-        y=np.where(wrong, 1 - outcome, outcome).astype(np.int32),
-        group=group[:, None],
-        domain=domain,
-    )
+    x = ((raw - mean) / deviation).astype(np.float32)
+    y = np.where(wrong, 1 - outcome, outcome).astype(np.int32)
+    return Task(x=x, y=y, group=group[:, None], domain=domain)
 
 
 def _joint(masses: Floats, means: Floats, points: Floats) -> Floats:

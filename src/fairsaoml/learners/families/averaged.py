@@ -91,12 +91,9 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
     def init(key: Key) -> State:
         levels, origin = averaging.storage, problem.model.init(key)
         first, credit = jnp.ones((), jnp.int32), averaging.no_credit(averaging.storage)
-        return State(
-            primal=experts.spread(origin, levels),
-            credit=credit,
-            weights=averaging.weigh(first, credit, averaging.roll(first, levels).present),
-            origin=origin,
-        )
+        share = averaging.weigh(first, credit, averaging.roll(first, levels).present)
+        primal = experts.spread(origin, levels)
+        return State(primal=primal, credit=credit, weights=share, origin=origin)
 
     def adapt(round: Round, state: State, support: Batch, deployed: Deployed) -> State:
         return learned_from(lambda iteration: support, round, state)

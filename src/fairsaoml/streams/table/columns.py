@@ -22,10 +22,6 @@ SHOWN = 5  # values named in a message
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
-_NOT_FLAT = (
-    *(pa.types.is_nested, pa.types.is_interval, pa.types.is_binary, pa.types.is_large_binary),
-    pa.types.is_fixed_size_binary,
-)
 PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
 MISSING_MARKS = (
     *("", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaN", "nan", "NaT"),
@@ -112,8 +108,7 @@ def plain(table: Any) -> Any:
         column = table.column(place)
         if pa.types.is_run_end_encoded(column.type):
             column = pc.run_end_decode(column)
-        extended = isinstance(column.type, pa.BaseExtensionType)
-        kind = column.type.storage_type if extended else column.type
+        kind = getattr(column.type, "storage_type", column.type)  # of an extension
         kind = PLAIN.get(kind, kind)
         if kind != field.type:
             table = table.set_column(place, field.name, column.cast(kind))
@@ -309,12 +304,11 @@ def _swapped(texts: Any) -> Any:
 
 def _plain_numbers(column: Any) -> Any:
     """Numbers as they are, or a text of nothing but plain numbers and gaps; else None."""
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.float64(), safe=False)
-    if _is_text(kind):
-        with suppress(pa.ArrowInvalid):
-            return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
+    if not pa.types.is_boolean(column.type):
+        with suppress(*UNTYPED):
+            return column.cast(pa.float64(), safe=False)
+    with suppress(*UNTYPED):
+        return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
     return None
 
 
@@ -322,7 +316,7 @@ def is_flat(kind: Any) -> bool:
     """Whether a column of this Arrow type holds one readable value per row."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return not any(test(kind) for test in _NOT_FLAT)
+    return not (pa.types.is_nested(kind) or pa.types.is_interval(kind) or "binary" in str(kind))
 
 
 def require_flat(table: Any, names: Iterable[str]) -> None:

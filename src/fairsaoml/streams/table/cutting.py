@@ -31,7 +31,7 @@ class TaskRows(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Every:
     """A stretch of the calendar.
 
@@ -72,8 +72,7 @@ class Every:
         return np.floor((seconds - first) / SECONDS_IN[self.unit]).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cut:
+class Cut(NamedTuple):
     """How tasks are cut: along the calendar, or so many tasks in every so many rows."""
 
     tasks: int | None = None

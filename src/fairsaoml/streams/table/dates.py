@@ -7,8 +7,7 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -188,8 +187,7 @@ def _seconds_of_day(part: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.where(real, 3600 * hour + 60 * minute + second, np.nan)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Clock:
+class Clock(NamedTuple):
     """How a time column is read."""
 
     column: str

@@ -26,8 +26,8 @@ import numpy as np
 from fairsaoml.core.errors import DataError
 from fairsaoml.core.types import Schema
 from fairsaoml.streams.table import dates
-from fairsaoml.streams.table.columns import COMMA, POINT, Numbers, factor, numbers, positions
-from fairsaoml.streams.table.groups import MISSING, Crossed, Protected, Sensitive
+from fairsaoml.streams.table.columns import COMMA, POINT, Numbers, numbers
+from fairsaoml.streams.table.groups import MISSING, Crossed, Protected, Sensitive, by_level
 from fairsaoml.streams.table.reading import read_table
 from fairsaoml.streams.table.roles import Label
 
@@ -107,20 +107,15 @@ class Categorical:
 
     def encode(self, column: Any) -> Encoded:
         """(row, 1) for two levels, else (row, level + 1)."""
-        distinct = factor(column)
+        codes, absent, strange = by_level(column, self.levels, fold=self.fold)
         other = len(self.levels)
-        place = positions(distinct.values, self.levels, fold=self.fold)
-        per_value = np.where(place < 0, other, place)
-        missing = self.levels.index(MISSING) if MISSING in self.levels else other
-        codes = distinct.spread(per_value, missing)
-        absent = int((distinct.codes < 0).sum()) if missing == other else 0
-        new = distinct.numbers(per_value.astype(np.float64), per_value == other)
-        strange = new.unreadable if other < MAX_CATEGORIES else 0  # beyond, rare ones were folded
+        # Beyond so many, rare ones of the first task were folded.
+        new = sum(strange.values()) if other < MAX_CATEGORIES else 0
         two = np.array([[0.0], [1.0], [self.share]], np.float32)
         return _encoded(
             (two if other == 2 else np.eye(other + 1, dtype=np.float32))[codes],
             Remark(self.name, absent, NO_VALUE),
-            Remark(self.name, strange, "are of no known category", new.example),
+            Remark(self.name, new, "are of no known category", next(iter(strange), "")),
         )
 
 

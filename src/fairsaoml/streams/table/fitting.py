@@ -39,11 +39,7 @@ def fit_first_task(
     sensitive = tuple(
         fit_sensitive(spec, first.column_names, table, known) for spec in roles.sensitive
     )
-    encoder = fit_encoder(
-        table.select(list(roles.inputs)),
-        keep=roles.named,
-        time_format=time_format,
-    )
+    encoder = fit_encoder(table.select(roles.inputs), keep=roles.named, time_format=time_format)
     notes = (*notes, *encoder.notes())
     if not encoder.columns:
         raise DataError(
@@ -123,7 +119,8 @@ def _listed(areas: Mapping[str, float]) -> str:
 def _telling(task: Task, encoder: Encoder) -> dict[str, dict[str, float]]:
     """For the label, and each group, the columns that tell it apart, and the area of each."""
     ends = np.cumsum([len(column.features) for column in encoder.columns])
-    parts = np.split(task.x, ends[:-1], axis=1)  # by column
+    names = (column.name for column in encoder.columns)
+    parts = dict(zip(names, np.split(task.x, ends[:-1], axis=1), strict=True))
     targets = {LABEL: task.y > 0}
     for place, role in enumerate(encoder.sensitive):
         for code, level in enumerate(role.levels[len(role.levels) == 2 :], len(role.levels) == 2):
@@ -132,12 +129,8 @@ def _telling(task: Task, encoder: Encoder) -> dict[str, dict[str, float]]:
     for group, target in targets.items():
         if min(target.sum(), (~target).sum()) < FEW_IN_GROUP:
             continue
-        areas = [max(_area(_scores(part, target), target)) for part in parts]
-        told[group] = {
-            column.name: area
-            for column, area in zip(encoder.columns, areas, strict=True)
-            if area > GIVES_AWAY
-        }
+        areas = {name: max(_area(_scores(part, target), target)) for name, part in parts.items()}
+        told[group] = {name: area for name, area in areas.items() if area > GIVES_AWAY}
     return told
 
 

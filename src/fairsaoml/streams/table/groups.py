@@ -37,6 +37,25 @@ class Grouped(NamedTuple):
     strange: Mapping[str, int]  # values that the first task had not, and their rows
 
 
+def by_level(
+    column: Any, levels: Sequence[str], value: str | None = None, *, fold: bool
+) -> Grouped:
+    """Rows by level, or by whether they have one value: these are of the second of two levels."""
+    distinct, unknown = raw.factor(column), len(levels)
+    gap = unknown
+    if value is not None:
+        place = raw.positions(distinct.values, [value], fold=fold) + 1
+    else:
+        place = raw.positions(distinct.values, levels, fold=fold)
+        if MISSING in levels:  # of a category; of groups in encoders of version 1
+            gap = levels.index(MISSING)
+    new = place < 0
+    codes = distinct.spread(np.where(new, unknown, place), gap).astype(np.int32)
+    missing = int((distinct.codes < 0).sum()) if gap == unknown else 0
+    strange = zip(distinct.values.filter(new).to_pylist(), distinct.counts()[new], strict=True)
+    return Grouped(codes, missing, {value: int(rows) for value, rows in strange})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sensitive:
     """One attribute of one column: its levels, one value against the rest, or ranges."""
@@ -68,25 +87,14 @@ class Sensitive:
         >>> sex.codes(pa.table({"sex": ["M", "F", "X", None]}))
         Grouped(codes=array([1, 0, 2, 2], dtype=int32), missing=1, strange={'X': 1})
         """
-        column, unknown = table[self.column], len(self.levels)
+        column = table[self.column]
         if self.cuts:
             values = raw.numbers(column, self.decimal).values
             codes = np.searchsorted(self.cuts, values, side="left" if self.above else "right")
             absent = np.isnan(values)
-            codes = np.where(absent, unknown, codes).astype(np.int32)
+            codes = np.where(absent, len(self.levels), codes).astype(np.int32)
             return Grouped(codes, int(absent.sum()), {})
-        distinct = raw.factor(column)
-        missing, gap = int((distinct.codes < 0).sum()), unknown
-        if self.value is None:
-            place = raw.positions(distinct.values, self.levels, fold=self.fold)
-            if MISSING in self.levels:  # of encoders of version 1: a gap was a group of its own
-                gap = self.levels.index(MISSING)
-        else:  # any other value is of the first of two levels
-            place = raw.positions(distinct.values, [self.value], fold=self.fold) + 1
-        codes = distinct.spread(np.where(place < 0, unknown, place), gap).astype(np.int32)
-        rows = distinct.counts()
-        strange = {distinct.values[i].as_py(): int(rows[i]) for i in np.flatnonzero(place < 0)}
-        return Grouped(codes, missing if gap == unknown else 0, strange)
+        return by_level(column, self.levels, self.value, fold=self.fold)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +146,7 @@ def columns_of(spec: str, columns: Sequence[str]) -> list[str]:
     >>> columns_of("sex*age>40", ["sex", "age"]), columns_of("a=b", ["a=b"])
     (['sex', 'age'], ['a=b'])
     """
-    return [column for _, column, _, _ in _parts(spec, columns)]
+    return [column for column, _, _ in _parts(spec, columns)]
 
 
 def listed(spec: str, columns: Sequence[str]) -> list[str]:
@@ -193,10 +201,10 @@ def fit_sensitive(
     ('below 30', '30 to 50', '50 and above')
     """
     parts = tuple(
-        _fit_range(part, name, sign, rest, table[name])
+        _fit_range(name, sign, rest, table[name])
         if sign not in ("", "=")
         else fit_levels(name, table[name], rest if sign else None, known.get(name, ()))
-        for part, name, sign, rest in _parts(spec, columns)
+        for name, sign, rest in _parts(spec, columns)
     )
     if len(parts) == 1:
         return parts[0]
@@ -212,19 +220,19 @@ def fit_sensitive(
     return Crossed(parts=parts, levels=_countable(spec, levels))
 
 
-def _parts(spec: str, columns: Sequence[str]) -> list[tuple[str, str, str, str]]:
-    """Each part of a spec: itself, its column, a sign and the rest; a column may have signs."""
+def _parts(spec: str, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Each part of a spec: its column, a sign and the rest; a column may have signs."""
     parted = []
     for part in [spec] if spec in columns else spec.split(CROSS):
         matches = [match.groups() for match in (re.fullmatch(p, part) for p in _SIGNED) if match]
         known = [reading for reading in matches if reading[0] in columns]
         whole = (part, "", "")
-        name, sign, rest = whole if part in columns else (*known, *matches, whole)[0]
-        parted.append((part, name, sign, rest))
+        parted.append(whole if part in columns else (*known, *matches, whole)[0])
     return parted
 
 
-def _fit_range(spec: str, name: str, sign: str, rest: str, column: Any) -> Sensitive:
+def _fit_range(name: str, sign: str, rest: str, column: Any) -> Sensitive:
+    spec = f"{name}{sign}{rest}"
     try:
         cuts = [float(number) for number in rest.split(",")]
     except ValueError:

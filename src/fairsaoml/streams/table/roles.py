@@ -29,21 +29,14 @@ TYPES: dict[str, Callable[[str], Any]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Roles:
-    """The role of each column."""
+    """The role of each column, as the settings of a stream ask for it.
 
-    label: str
-    protected: tuple[str, ...]  # the columns of `sensitive`
-    sensitive: tuple[str, ...]  # "COL", "COL=VALUE", "COL>NUMBER", ..., as asked
-    time: str | None
-    flat: tuple[str, ...]  # of these every row must have one readable value
-    inputs: tuple[str, ...]
-    named: tuple[str, ...]  # the inputs that were named one by one
+    Contradictions raise `ConfigError`.
+    """
 
-    @classmethod
-    def asked(
-        cls,
+    def __init__(
+        self,
         known: Sequence[str],
         label: str | None,
         sensitive: str | Sequence[str],
@@ -51,37 +44,35 @@ class Roles:
         domain: str | None,
         drop: str | Sequence[str],
         columns: str | Sequence[str],
-    ) -> "Roles":
-        """The roles that the settings of a stream ask for; contradictions raise `ConfigError`."""
-        dropped, named = names_of(drop), names_of(columns)
-        specs = [one for spec in names_of(sensitive) for one in listed(spec, known)]
+    ) -> None:
+        dropped = names_of(drop)
+        self.named = names_of(columns)  # the inputs that were named one by one
+        # "COL", "COL=VALUE", "COL>NUMBER", ..., as asked
+        self.sensitive = [one for spec in names_of(sensitive) for one in listed(spec, known)]
         if label is None:
             raise ConfigError("expected the name of the label's column, got none; name it")
-        if not specs or len(set(specs)) < len(specs):
-            raise ConfigError(f"sensitive must name columns, each once, got {specs}; name one")
-        protected = list(dict.fromkeys(c for spec in specs for c in columns_of(spec, known)))
+        self.label, self.time = label, time
+        if not self.sensitive or len(set(self.sensitive)) < len(self.sensitive):
+            got = self.sensitive
+            raise ConfigError(f"sensitive must name columns, each once, got {got}; name one")
+        of_specs = (column for spec in self.sensitive for column in columns_of(spec, known))
+        self.protected = list(dict.fromkeys(of_specs))
         order = [name for name in (time, domain) if name is not None]
-        need([label, *protected, *order, *dropped, *named], known)
-        if label in protected or label in order:
+        # Of these every row must have one readable value.
+        self.flat = [label, *self.protected, *order]
+        need([*self.flat, *dropped, *self.named], known)
+        if label in self.flat[1:]:
+            role = "sensitive" if label in self.protected else "time or domain"
             raise ConfigError(
-                f"the label must be a column of its own, got {label!r} also as "
-                f"{'sensitive' if label in protected else 'time or domain'}; choose another"
+                f"the label must be a column of its own, got {label!r} also as {role}; "
+                "choose another"
             )
-        for name in named:
-            if name == label or name in protected:
+        for name in self.named:
+            if name == label or name in self.protected:
                 role = "the label" if name == label else "sensitive"
                 raise ConfigError(f"an input must not be {role}, got {name!r}; leave it out")
-        flat = (label, *protected, *order)
-        inputs = named or [name for name in known if name not in flat]
-        return cls(
-            label=label,
-            sensitive=tuple(specs),
-            protected=tuple(protected),
-            time=time,
-            flat=flat,
-            inputs=tuple(name for name in inputs if name not in dropped),
-            named=tuple(named),
-        )
+        inputs = self.named or [name for name in known if name not in self.flat]
+        self.inputs = [name for name in inputs if name not in dropped]
 
     @property
     def columns(self) -> list[str]:

@@ -48,7 +48,7 @@ class RowEncoder:
 
     def encode(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """(row, feature) float32 of rows that have every column."""
-        values = self._values(rows)
+        values = [[row[name] for name in self._numeric] for row in rows]
         if not _are_numbers(values):
             values = [[*map(_number, row, self._decimals)] for row in values]
         return self._encoded(values, rows)
@@ -56,14 +56,10 @@ class RowEncoder:
     def quick(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
         """The same of rows with all columns and plain numbers; None where some are not."""
         try:
-            values = self._values(rows)
+            values = [[row[name] for name in self._numeric] for row in rows]
             return self._encoded(values, rows) if _are_numbers(values) else None
         except KeyError:
             return None
-
-    def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """What stands in the numeric columns."""
-        return [[row[name] for name in self._numeric] for row in rows]
 
     def _encoded(self, numeric: list[list[Any]], rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
         x = np.empty((len(rows), self._width), np.float32)

@@ -114,7 +114,7 @@ def stream_from_table(
             "say whether a positive decision is good for a person"
         )
     opened = open_source(source) if read is None else open_source(source).first(read)
-    roles = Roles.asked(opened.columns, column_name(label), sensitive, time, domain, drop, columns)
+    roles = Roles(opened.columns, column_name(label), sensitive, time, domain, drop, columns)
     known = known_by_column(known_groups, roles.protected)
     surveyed = survey(opened, roles, cutting, time_format)
     cutting, clock = surveyed.cutting, surveyed.clock
@@ -156,7 +156,7 @@ def stream_from_table(
         settings={
             "source": None if opened.path is None else str(opened.path.absolute()),
             "label": roles.label,
-            "sensitive": list(roles.sensitive),
+            "sensitive": roles.sensitive,
             "known_groups": known,
             "positive": positive.item() if isinstance(positive, np.generic) else positive,
             "time": time,

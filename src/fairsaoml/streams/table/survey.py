@@ -10,8 +10,8 @@ depend on how rows come in batches, so a longer table's first rows have the dige
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -99,8 +99,7 @@ def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
     return place
 
 
-@dataclass(frozen=True, kw_only=True)
-class Survey:
+class Survey(NamedTuple):
     """What is known of a table before its first task is read; of an iterator, nothing."""
 
     source: Source  # in order of time
@@ -124,7 +123,7 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             order and too large to be sorted.
     """
     if not source.finite:
-        return Survey(source=source, cutting=cutting.for_length(None))
+        return Survey(source, cutting.for_length(None))
     labels, seen = dict[str, None](), Fingerprint()
     readings: dict[Clock, Numbering] = {}  # as each clock that may be meant tells the rows' times
     end = None
@@ -150,8 +149,8 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             f"expected at least two rows, got {seen.rows or 'none'}; give more rows to learn from"
         )
     cutting = cutting.for_length(seen.rows)
-    clock, length = None, None
-    notes: tuple[str, ...] = ()
+    length = int(cutting.task_of(np.array(seen.rows - 1))) + 1
+    clock, notes = None, tuple[str, ...]()
     if readings:
         clock, notes = _chosen(readings, cutting.first_rows())
         reading = readings[clock]
@@ -164,19 +163,8 @@ def survey(source: Source, roles: Roles, cutting: Cut, time_format: str | None =
             notes = (*notes, f"rows were not in order of {roles.time!r}; they have been sorted")
             reading = Numbering(cutting, clock)
             reading.look(table)
-        length = reading.windows
-    if not cutting.every:
-        length = int(cutting.task_of(np.array(seen.rows - 1))) + 1
-    return Survey(
-        source=source,
-        cutting=cutting,
-        clock=clock,
-        length=length,
-        labels=tuple(labels),
-        notes=notes,
-        fingerprint=seen.to_json(),
-        end=end,
-    )
+        length = reading.windows if cutting.every else length
+    return Survey(source, cutting, clock, length, tuple(labels), notes, seen.to_json(), end)
 
 
 def _chosen(

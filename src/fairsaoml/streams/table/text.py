@@ -10,7 +10,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -56,7 +56,7 @@ class TextTable:
         head = self._head()
         self.columns, self.lines, self.delimiter = _header(path, head)
         if self.delimiter not in ",\t":
-            self.notes.append(f"{path.name}: columns are separated by {self.delimiter!r}")
+            self.note(f"columns are separated by {self.delimiter!r}")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """One pass over the rows; raises DataError where the file is damaged."""
@@ -113,7 +113,7 @@ class TextTable:
 
 
 class _Decoded(io.RawIOBase):
-    """A file re-encoded while it is read: UTF-8 with line feeds, whatever it was."""
+    """A file re-encoded while it is read: as UTF-8, whatever it was."""
 
     def __init__(self, table: TextTable, file: BinaryIO) -> None:
         self.table, self.file = table, file
@@ -145,11 +145,9 @@ def _bytes(path: Path) -> BinaryIO:
 
 
 def _has_two_rows(head: str) -> bool:
-    rows = (row for row in csv.reader(io.StringIO(head, newline="")) if any(row))
-    try:
-        return next(rows, None) is not None and next(rows, None) is not None
-    except csv.Error:
-        return True  # `_header` says what is wrong
+    with suppress(csv.Error):  # `_header` says what is wrong
+        return len([*filter(any, csv.reader(io.StringIO(head, newline="")))]) > 1
+    return True
 
 
 def _header(path: Path, head: str) -> tuple[tuple[str, ...], int, str]:
