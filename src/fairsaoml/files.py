@@ -12,7 +12,8 @@ from typing import Any
 
 from fairsaoml.core.errors import RunError
 
-DIGITS = 7  # significant digits of a float in a file: what float32 can tell
+ROUNDED = "%.7g"  # the significant digits of a float in a file: what float32 can tell
+WHOLE = {int, str, bool, type(None)}  # has nothing to round
 
 
 def tidy(value: Any) -> Any:
@@ -21,12 +22,14 @@ def tidy(value: Any) -> Any:
     >>> tidy({"a": 0.1 + 0.2, "b": [float("nan"), 1]})
     {'a': 0.3, 'b': [None, 1]}
     """
+    if type(value) in WHOLE:
+        return value
+    if isinstance(value, float):
+        return float(ROUNDED % value) if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: tidy(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [tidy(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     return value
 
 

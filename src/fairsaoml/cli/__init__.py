@@ -3,6 +3,7 @@
 Everything heavy is imported inside the commands: `fairsaoml --help` must not load JAX.
 """
 
+import gc
 import sys
 import warnings
 from typing import Any
@@ -17,6 +18,7 @@ from fairsaoml.core.errors import ConfigError, FairSAOMLError
 __all__ = ["app", "main", "run_app"]
 
 LONGEST = 2000  # letters of an error: a file of one line may be its own column's name
+SEARCHED = 500_000  # new objects, after which garbage is searched for
 WHOLE = 200  # characters: a command's sentence is wrapped, not cut
 
 
@@ -79,6 +81,8 @@ def _options(
 
 def main() -> None:
     """Run the command `fairsaoml`; does not return."""
+    # What is imported stays: a tenth of a start went into searches for garbage in it.
+    gc.set_threshold(SEARCHED)
     run_app(app)
 
 

@@ -31,7 +31,8 @@ from typing import NamedTuple
 
 from fairsaoml.core.errors import ConfigError
 
-HALVINGS = 40  # of the bracket around an end of Koopman's interval: to twelve digits
+PRECISION = 1e-12  # to which an end of Koopman's interval is found
+MOST_STEPS = 80  # of the search for it; ten are enough
 
 
 class Share(NamedTuple):
@@ -225,29 +226,44 @@ def _deviations(level: float) -> float:
 def _highest_ratio(one: Share, other: Share, level: float) -> float:
     """The largest ratio of the first rate to the second that a score test does not reject."""
     z = _deviations(level)
-    if not (one.whole and other.part):
+    (a, n), (b, m) = one, other
+    if not (n and b):
         return math.inf
+
+    def above(ratio: float) -> float:
+        """How far the score is above -z: of `first = ratio * second`, in standard deviations."""
+        # The second rate's likeliest value if so: the smaller root of a square equation.
+        half = (ratio * (n + b) + a + m) / 2
+        second = (a + b) / (half + math.sqrt(max(half * half - ratio * (n + m) * (a + b), 0.0)))
+        first = min(ratio * second, 1.0)
+        variance = first * (1 - first) / n + ratio * ratio * second * (1 - second) / m
+        distance = a / n - ratio * b / m
+        return z + (
+            distance / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, distance)
+        )
+
     # The score falls as the ratio grows, from 0 at the ratio observed.
-    rejected = max(one.rate / other.rate, 1 / (one.whole * other.whole))
-    while _score(one, other, rejected) > -z:
+    kept, inside = 0.0, z
+    rejected = max(one.rate / other.rate, 1 / (n * m))
+    while (outside := above(rejected)) > 0:
+        kept, inside = rejected, outside
         rejected *= 2
-    kept = rejected / 2 if one.part else 0.0
-    for _ in range(HALVINGS):
-        middle = (kept + rejected) / 2
-        if _score(one, other, middle) > -z:
-            kept = middle
+    # Where a straight line between both would cross: regula falsi, of the Illinois kind.
+    moved = ""
+    for _ in range(MOST_STEPS):
+        least = PRECISION / 2 * rejected
+        if rejected - kept <= 2 * least:
+            break
+        fall = inside - outside
+        share = inside / fall if math.isfinite(fall) else 0.5
+        place = min(max(kept + share * (rejected - kept), kept + least), rejected - least)
+        value = above(place)
+        if value > 0:
+            kept, inside = place, value
+            outside *= 0.5 if moved == "kept" else 1.0
+            moved = "kept"
         else:
-            rejected = middle
+            rejected, outside = place, value
+            inside *= 0.5 if moved == "rejected" else 1.0
+            moved = "rejected"
     return kept
-
-
-def _score(one: Share, other: Share, ratio: float) -> float:
-    """How far the rates are from `first = ratio * second`, in standard deviations under it."""
-    # The second rate's likeliest value if so: the smaller root of a square equation.
-    half = (ratio * (one.whole + other.part) + one.part + other.whole) / 2
-    parts, wholes = one.part + other.part, one.whole + other.whole
-    second = parts / (half + math.sqrt(max(half * half - ratio * wholes * parts, 0.0)))
-    first = min(ratio * second, 1.0)
-    variance = first * (1 - first) / one.whole + ratio * ratio * second * (1 - second) / other.whole
-    distance = one.rate - ratio * other.rate
-    return distance / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, distance)

@@ -217,7 +217,8 @@ def count(
     0
     """
     label, decision = np.asarray(y, np.int64), np.asarray(prediction).reshape(-1)
-    if len(decision) != len(label) or not np.isin(decision, (0, 1)).all():
+    known = decision.dtype == bool or np.isin(decision, (0, 1)).all()
+    if len(decision) != len(label) or not known:
         raise DataError(
             "expected one prediction per label, every prediction to be 0 or 1, got "
             f"{len(decision)} for {len(label)} labels, such as {np.unique(decision)[:5]}; encode "
@@ -259,13 +260,10 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
     >>> print(round["dp_ratio"], "-", round["undefined"][0])
     None - dp_ratio of sex: 0/0, no positive decision on any row
     """
-    # Every attribute counts the same rows, so any one of them knows the totals.
-    total = summed(next(iter(counts.values()), {}).values())
-    shares = (RATES[name].share(total) for name in ("accuracy", "selection_rate", *ODDS))
-    accuracy, positive_rate, hit, alarm = (s.rate if s.whole else None for s in shares)
+    total = _total(counts)
     undefined = [] if total.rows else ["accuracy, positive_rate: no row"]
-    undefined += [] if hit is not None else ["balanced_accuracy: no row with y = 1"]
-    undefined += [] if alarm is not None else ["balanced_accuracy: no row with y = 0"]
+    undefined += [] if total.y1_rows else ["balanced_accuracy: no row with y = 1"]
+    undefined += [] if total.y0_rows else ["balanced_accuracy: no row with y = 0"]
     insufficient: list[str] = []
     parities = {}
     for attribute, levels in counts.items():
@@ -273,8 +271,7 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
         parities[attribute], reasons, few = _parity(known, minimum_count)
         undefined += [f"{name} of {attribute}: {reason}" for name, reason in reasons.items()]
         insufficient += [f"{name} of {attribute}: {reason}" for name, reason in few.items()]
-    balanced = None if hit is None or alarm is None else (hit + 1 - alarm) / 2
-    headline = dict(zip(TOTALS, (accuracy, balanced, positive_rate), strict=True))
+    headline = totals(counts)
     for name in PARITIES:
         worst = max if name == "dp_difference" else min
         headline[name] = _worst([parity[name] for parity in parities.values()], worst)
@@ -283,6 +280,20 @@ def figures(counts: GroupCounts, *, minimum_count: int = MINIMUM_COUNT) -> dict[
         "undefined": undefined,
         "insufficient": insufficient,
     }
+
+
+def totals(counts: GroupCounts) -> dict[str, Figure]:
+    """Every name in `TOTALS`: what needs no comparison of groups."""
+    total = _total(counts)
+    shares = (RATES[name].share(total) for name in ("accuracy", "selection_rate", *ODDS))
+    accuracy, positive_rate, hit, alarm = (s.rate if s.whole else None for s in shares)
+    balanced = None if hit is None or alarm is None else (hit + 1 - alarm) / 2
+    return dict(zip(TOTALS, (accuracy, balanced, positive_rate), strict=True))
+
+
+def _total(counts: GroupCounts) -> Counts:
+    """All rows: every attribute counts the same ones, so any of them knows."""
+    return summed(next(iter(counts.values()), {}).values())
 
 
 def counts_to_json(counts: GroupCounts) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from fairsaoml.core.types import Attribute, Schema, Shown, State, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.measures import Adapted
-from fairsaoml.evaluate.metrics import count, with_counts
+from fairsaoml.evaluate.metrics import count, counts_to_json, totals, with_counts
 from fairsaoml.evaluate.round import Outcome
 
 TENTHS = 10
@@ -66,12 +66,17 @@ def record(task: Task, one: Outcome, schema: Schema) -> dict[str, Any]:
     shown, info = one.shown, one.info
     decided = shown.margins > 0
     raised = [words for flag, words in WARNINGS.items() if info.flags.get(flag)]
-    plain = {}  # what the same learner would have decided had fairness no price
+    plain: dict[str, Any] = {}  # what the same learner would have decided had fairness no price
     if shown.plain_margins is not None:
         without = shown.plain_margins > 0
-        figures = tally(task.y, without, task.group, schema)
-        kept = {name: figures[name] for name in ("accuracy", "balanced_accuracy", "counts")}
-        plain = {"plain": {"changed": int(np.count_nonzero(without != decided)), **kept}}
+        counts = count(task.y, without, task.group, schema.attributes)
+        figures = totals(counts)
+        plain["plain"] = {
+            "changed": int(np.count_nonzero(without != decided)),
+            "accuracy": figures["accuracy"],
+            "balanced_accuracy": figures["balanced_accuracy"],
+            "counts": counts_to_json(counts),
+        }
     return {
         **tally(task.y, decided, task.group, schema),
         "loss": float(one.loss) if len(task.y) else None,
@@ -121,22 +126,19 @@ def chances_by_group(
     """
     chance = 1 / (1 + np.exp(-np.clip(np.asarray(shown.scores, np.float64), -50, 50)))
     tenth = np.minimum((chance * TENTHS).astype(np.int64), TENTHS - 1)
+    # A threshold beyond 0 or 1 is as good as 0 or 1.
+    needed = None if shown.threshold is None else np.clip(shown.threshold, 0, 1)
     chances: dict[str, dict[str, Any]] = {}
     for column, (name, levels) in enumerate(attributes):
         code = group[:, column].astype(np.int64)
-        places = code * TENTHS + tenth
-        rows, positive, summed = (
-            np.bincount(places, weights, TENTHS * (len(levels) + 1)).reshape(-1, TENTHS)
-            for weights in (None, y, chance)
-        )
+        places, slots = code * TENTHS + tenth, TENTHS * (len(levels) + 1)
+        rows, positive = np.bincount(places, None, slots), np.bincount(places, y, slots)
+        columns = (rows, positive.astype(np.int64), np.bincount(places, chance, slots))
+        tenths = [*map(list, zip(*(one.tolist() for one in columns), strict=True))]
         chances[name] = {}
         for i, level in enumerate(levels):
-            tenths = zip(rows[i], positive[i], summed[i], strict=True)
-            own: dict[str, Any] = {
-                "tenths": [[int(n), int(y1), float(total)] for n, y1, total in tenths]
-            }
-            if shown.threshold is not None and rows[i].any():
-                # One beyond 0 or 1 is as good as 0 or 1.
-                own["threshold"] = float(np.clip(shown.threshold[code == i], 0, 1).mean())
+            own: dict[str, Any] = {"tenths": tenths[i * TENTHS : (i + 1) * TENTHS]}
+            if needed is not None and any(number for number, *_ in own["tenths"]):
+                own["threshold"] = float(needed[code == i].mean())
             chances[name][level] = own
     return chances

@@ -55,10 +55,8 @@ def aod(problem: Problem, config: AODConfig) -> Learner:
         return config.scale / jnp.sqrt(lengths)
 
     def credit(old: Credit, gains: Float[Array, "draw level"]) -> Credit:
-        return Credit(
-            regret=old.regret + gains.sum(axis=0),
-            abs_regret=old.abs_regret + jnp.abs(gains).sum(axis=0),
-        )
+        won, size = gains.sum(axis=0), jnp.abs(gains).sum(axis=0)
+        return Credit(regret=old.regret + won, abs_regret=old.abs_regret + size)
 
     averaging = Averaging(
         storage=experts.storage(config),

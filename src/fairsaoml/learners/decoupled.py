@@ -274,12 +274,8 @@ def chances(
 
 def _shared(whole: PerRow, heads: PerHead, count: int) -> PerLevel:
     """A probability, shared between levels as their heads say; one head speaks for two."""
-    if count != 2:
-        return heads * (whole / (heads.sum(0) + CERTAIN))
-    parts = np.empty((count, len(whole)), np.float32)
-    np.multiply(whole, heads[0], out=parts[1])
-    np.subtract(whole, parts[1], out=parts[0])
-    return parts
+    parts = np.concatenate([1 - heads, heads]) if count == 2 else heads
+    return parts / (parts.sum(0) + CERTAIN) * whole
 
 
 def sides(problem: Problem, layout: Layout) -> Float[Array, "constraint rate"]:

@@ -65,10 +65,8 @@ def fair_aogd(problem: Problem, config: FairAOGDConfig) -> Learner:
         steps = sequences(config, round)
         gradient = descent(problem, pair, rows, deployed)
         violation = evaluate(problem, pair.primal, rows, deployed)[1]  # at the old theta
+        primal = project(move(pair.primal, gradient, steps.primal), config.radius)
         dual = pair.dual + steps.dual * (violation - steps.damping * pair.dual)
-        return PrimalDual(
-            primal=project(move(pair.primal, gradient, steps.primal), config.radius),
-            dual=jnp.maximum(dual, 0.0),
-        )
+        return PrimalDual(primal=primal, dual=jnp.maximum(dual, 0.0))
 
     return one_pair(problem, config, both_at_once)

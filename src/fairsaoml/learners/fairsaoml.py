@@ -104,19 +104,15 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
         meta, levels = start(problem, key, config.initial_dual), experts.storage(config)
         if config.initial_primal == "centre":
             meta = meta._replace(primal=jax.tree.map(jnp.zeros_like, meta.primal))
-        return State(
-            meta=meta,
-            bank=experts.bank_of(meta, levels),
-            samples=experts.samples_of(config, problem.schema, levels),
-            longest_row=jnp.zeros(()),
-        )
+        bank = experts.bank_of(meta, levels)
+        samples = experts.samples_of(config, problem.schema, levels)
+        return State(meta=meta, bank=bank, samples=samples, longest_row=jnp.zeros(()))
 
     def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
         steps = jax.tree.map(lambda eta: eta[0], inner_steps(problem, config, state, levels=1))
         flat = vectors(problem, state.meta.primal)
-        meta = run_base_learner(
-            flat.problem, flat.of(state.meta), support, deployed, steps, config.inner_steps
-        )
+        pair, times = flat.of(state.meta), config.inner_steps
+        meta = run_base_learner(flat.problem, pair, support, deployed, steps, times)
         return state._replace(meta=flat.tree_of(meta))
 
     def step(
@@ -188,14 +184,10 @@ def inner_steps(problem: Problem, config: FairSAOMLConfig, state: State, levels:
         radius = (1 + 2 * config.tolerance) ** 0.5 - 1  # S
         bound = jnp.maximum(len(problem.schema.features) ** 0.5 + radius, state.longest_row)  # G
         primal = dual = radius / (bound * root)
-    floor = 0.0 if config.inner_dual == "clipped" else -jnp.inf  # Departs from Eq. 12: clipped.
-    return Steps(
-        primal=primal,
-        dual=dual,
-        damping=jnp.zeros(levels),
-        bound=None if config.gradient_bound is None else jnp.full(levels, config.gradient_bound),
-        floor=jnp.full(levels, floor),
-    )
+    lowest = 0.0 if config.inner_dual == "clipped" else -jnp.inf  # Departs from Eq. 12: clipped.
+    floor = jnp.full(levels, lowest)
+    longest = None if config.gradient_bound is None else jnp.full(levels, config.gradient_bound)
+    return Steps(primal=primal, dual=dual, damping=jnp.zeros(levels), bound=longest, floor=floor)
 
 
 def learn(given: Given, meta: PrimalDual, pairs: PrimalDual) -> tuple[PrimalDual, PrimalDual]:
@@ -237,9 +229,8 @@ def learn(given: Given, meta: PrimalDual, pairs: PrimalDual) -> tuple[PrimalDual
 
         # Not `zeros_like`: of as many seeds as theta is, or the loop would be traced for one first.
         nothing = jax.tree.map(lambda leaf: 0.0 * leaf, meta.primal)
-        gradient, violation, pairs = jax.lax.fori_loop(
-            0, roll.awake_count, awake, (nothing, violation, pairs)
-        )
+        sums = nothing, violation, pairs
+        gradient, violation, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, sums)
         if sleeping is not None:
             gradient = jax.lax.fori_loop(roll.awake_count, roll.present_count, asleep, gradient)
         return (meta_step(given, meta, gradient, violation, pairs.dual), pairs), None
@@ -267,10 +258,8 @@ def meta_step(
     damping = config.dual_damping * (config.meta_primal_step + config.meta_dual_step)
     ascent = given.weights @ (violation - damping * duals)
     gradient = project(gradient, config.gradient_bound)
-    return PrimalDual(
-        primal=project(move(meta.primal, gradient, config.meta_primal_step), config.radius),
-        dual=jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0),
-    )
+    primal = project(move(meta.primal, gradient, config.meta_primal_step), config.radius)
+    return PrimalDual(primal, jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0))
 
 
 def credit(given: Given, meta: PrimalDual, bank: Bank) -> tuple[Bank, Float[Array, "constraint"]]:

@@ -9,7 +9,7 @@ anyway; then the rounds on both sides of it are searched again (binary segmentat
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import NormalDist, mean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,8 +73,8 @@ class Series:
         # median, so that changes do not hide themselves.
         self.noise = dict.fromkeys(measures, 1.0)
         for what in measures if self.rounds > 1 else ():
-            steps = [self.apart(what, Split(i - 1, i, i + 1)) ** 2 for i in range(1, self.rounds)]
-            self.noise[what] = math.sqrt(max(median(steps) / MEDIAN, 1.0))
+            steps = self.apart(what, [Split(i - 1, i, i + 1) for i in range(1, self.rounds)]) ** 2
+            self.noise[what] = math.sqrt(max(median(steps.tolist()) / MEDIAN, 1.0))
 
     def splits(self) -> list[Split]:
         """Return the changes, in order of time, each located between its neighbours."""
@@ -86,27 +86,28 @@ class Series:
             places[i + 1] = found[i].at
         return found
 
-    def size(self, split: Split) -> float:
+    def size(self, splits: Split | Sequence[Split]) -> Any:
         """Return how far apart two stretches are, by whatever they differ most in."""
-        return max(self.apart(what, split) for what in self.measures)
+        return np.max([self.apart(what, splits) for what in self.measures], axis=0)
 
-    def apart(self, what: str, split: Split) -> float:
+    def apart(self, what: str, splits: Split | Sequence[Split]) -> Any:
         """Return how far apart two stretches are: in labels either way, in accuracy for worse.
 
-        It is the difference of means in standard errors of equal ones.
+        It is the difference of means in standard errors of equal ones; of several splits an array.
         """
-        before, after = self._sides(split)
-        rise = variance = 0.0
-        for share in self.measures[what]:
-            (a, n), (b, m) = share(before), share(after)
-            if not (n and m):
-                return 0.0
-            both = (a + b) / (n + m)
-            rise += b / m - a / n
-            variance += both * (1 - both) * (1 / n + 1 / m)
-        if not variance:
-            return 0.0
-        return (abs(rise) if what == LABELS else -rise) / math.sqrt(variance) / self.noise[what]
+        before, after = self._sides(splits)
+        rise: Any = 0.0
+        variance: Any = 0.0
+        known: Any = True
+        with np.errstate(divide="ignore", invalid="ignore"):  # of no rows
+            for share in self.measures[what]:
+                (a, n), (b, m) = share(before), share(after)
+                known &= (n > 0) & (m > 0)
+                both = (a + b) / (n + m)
+                rise += b / m - a / n
+                variance += both * (1 - both) * (1 / n + 1 / m)
+            size = (abs(rise) if what == LABELS else -rise) / np.sqrt(variance) / self.noise[what]
+        return np.where(known & (variance > 0), size, 0.0)
 
     def words(self, split: Split) -> list[str]:
         """Return what rose or fell, from what to what."""
@@ -119,8 +120,10 @@ class Series:
                 said.append(f"{what} {verb} from {was:.2f} to {became:.2f}")
         return said
 
-    def _sides(self, split: Split) -> list[Counts]:
-        return [Counts(*row) for row in np.diff(self.until[list(split)], axis=0)]
+    def _sides(self, splits: Split | Sequence[Split]) -> list[Counts]:
+        """The counts of the first stretch, and those of the second."""
+        begin, at, end = self.until[np.array(splits).T]
+        return [Counts(*(at - begin).T), Counts(*(end - at).T)]
 
     def _splits(self, begin: int, end: int) -> list[Split]:
         split = self._furthest(begin, end)
@@ -132,8 +135,8 @@ class Series:
 
     def _furthest(self, begin: int, end: int) -> Split:
         """The two stretches that differ most; without a second one where rounds are too few."""
-        nothing = Split(begin, begin, end)
-        return max(_candidates(begin, end), key=self.size, default=nothing)
+        candidates = [*_candidates(begin, end)] or [Split(begin, begin, end)]
+        return candidates[self.size(candidates).argmax()]
 
 
 def _candidates(begin: int, end: int) -> Iterator[Split]:

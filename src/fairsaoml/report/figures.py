@@ -4,11 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 
-from fairsaoml.evaluate import metrics
 from fairsaoml.evaluate.flags import count
-from fairsaoml.evaluate.metrics import RATES, Counts
+from fairsaoml.evaluate.metrics import RATES, Counts, compare
 from fairsaoml.evaluate.rule import RULE
-from fairsaoml.evaluate.verdict import NOTIONS, compared, mean_counts
+from fairsaoml.evaluate.verdict import NOTIONS, Groups, compared, mean_counts
 from fairsaoml.evaluate.windows import windows_of
 from fairsaoml.report import chart
 from fairsaoml.report.chart import Bars, Chart, Curve, Layer, Level, Panel, Series, series
@@ -29,13 +28,13 @@ TELLING = 10  # positive decisions on each group's rows make a ratio worth drawi
 MOSTLY = 0.8  # of the points should be that
 FEWEST = 4  # points that still are a curve
 BESTS = {"accuracy": "best", "fair_accuracy": "best fair"}  # possible accuracies, and their class
-RATIOS = {"dp": "dp_ratio", "eop": "eo_ratio_tpr", "eo": "eo_ratio"}  # the figure of a notion
 STATE = {  # of the learner, for each constraint
     "dual": ("Dual λ", "the price of each constraint"),
     "violation": ("Violation g", "above 0 the constraint is broken"),
 }
 
 Bins = Sequence[Sequence[int]]  # the rounds of each point
+Binned = Sequence[Sequence[Groups]]  # of each point the counts of each seed
 
 
 def style(i: int) -> str:
@@ -65,8 +64,10 @@ def progress(runs: Sequence[Run]) -> Chart:
     longest = max(runs, key=lambda run: run.rounds[-1])
     bins = _pooled_bins(runs, longest)
     notions = dict.fromkeys(key for run in runs for key in (*run.asked.judged, "dp", "eo"))
-    pairs = product(attributes_of(runs), notions)
-    panels = [_ratio_panel(runs, bins, *pair, longest.span) for pair in pairs]
+    panels = []
+    for attribute in attributes_of(runs):
+        counts = [_counts(run, attribute, bins) for run in runs]
+        panels += [_ratio_panel(runs, counts, attribute, key, longest.span) for key in notions]
     names = ", ".join(run.name for run in runs)
     return Chart(
         title="Fairness and accuracy over time",
@@ -80,7 +81,11 @@ def progress(runs: Sequence[Run]) -> Chart:
 
 
 def _ratio_panel(
-    runs: Sequence[Run], bins: Bins, attribute: str, notion: str, span: tuple[float, float]
+    runs: Sequence[Run],
+    counts: Sequence[Binned],
+    attribute: str,
+    notion: str,
+    span: tuple[float, float],
 ) -> Panel:
     asked = any(notion in run.asked.notions for run in runs)
     lines = sorted({run.asked.ratio for run in runs if notion in run.asked.judged}) or [RULE]
@@ -90,8 +95,8 @@ def _ratio_panel(
         [f"asked for: {goal}" if asked else "for information; line: the 80 % rule"],
         TALL if asked or not any(run.asked.notions for run in runs) else LOW,
         [
-            Curve(run.name, style(i), _ratios(run, attribute, notion, bins, len(runs) == 1))
-            for i, run in enumerate(runs)
+            Curve(run.name, style(i), _ratios(run, own, attribute, notion, len(runs) == 1))
+            for i, (run, own) in enumerate(zip(runs, counts, strict=True))
         ],
         [(value, "rule", *span) for value in lines],
         1.0,
@@ -171,17 +176,18 @@ def _telling(run: Run, size: int) -> bool:
     return True
 
 
-def _ratios(run: Run, attribute: str, notion: str, bins: Bins, intervals: bool) -> Series:
+def _counts(run: Run, attribute: str, bins: Bins) -> Binned:
+    by_bin = chart.binned_lines(run, bins)
+    return [[mean_counts(lines, attribute) for lines in seeds] for seeds in by_bin]
+
+
+def _ratios(run: Run, counts: Binned, attribute: str, notion: str, intervals: bool) -> Series:
     """The groups' lowest ratio by bin: the mean over the seeds, and the outermost of them.
 
     Groups are those large enough to be judged. With `intervals`, the ends of a single seed are
     those of its 95 % interval.
     """
     groups = _judged(run, attribute, notion)
-    counts = [
-        [mean_counts(lines, attribute) for lines in seeds]
-        for seeds in chart.binned_lines(run, bins)
-    ]
     values = chart.over_seeds([[_ratio(own, notion, groups) for own in seeds] for seeds in counts])
     if not intervals or len(run.seeds) > 1:
         return values
@@ -198,8 +204,14 @@ def _judged(run: Run, attribute: str, notion: str) -> list[str]:
 
 
 def _ratio(counts: Mapping[str, Counts], notion: str, groups: Sequence[str]) -> float | None:
-    levels = {group: counts.get(group, Counts()) for group in groups}
-    return metrics.figures({"": levels})["attributes"][""][RATIOS[notion]]
+    """The lowest ratio of any rate that a notion compares; None where one of them has none."""
+    lowest = 1.0
+    for rate in (RATES[name] for name in NOTIONS[notion].rates):
+        ratio, _, _ = compare({g: rate.share(counts.get(g, Counts())) for g in groups}, rate)
+        if ratio is None:
+            return None
+        lowest = min(lowest, ratio)
+    return lowest
 
 
 def insides(runs: Sequence[Run]) -> list[tuple[int, Run, Chart]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,7 +84,7 @@ class Run:
         balanced = self.config.get("decision") == "balanced"
         return "balanced_accuracy" if balanced else "accuracy"
 
-    @property
+    @cached_property
     def periods(self) -> dict[int, tuple[str, str]]:
         """The first and the last time of each round, where the stream has times."""
         return {line["round"]: tuple(line["period"]) for line in self.lines if line.get("period")}

@@ -3,9 +3,13 @@
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 Values = Sequence[float | None]
+Place = TypeVar("Place", float, NDArray[np.float64])
 EndName = tuple[str, str, float, float]  # a curve's name, its class, and where its line ends
 
 LETTER = 6.7  # the width of a letter of chart text, generously
@@ -31,11 +35,11 @@ class Frame(NamedTuple):
     def bottom(self) -> float:
         return self.top + self.height
 
-    def x(self, value: float) -> float:
+    def x(self, value: Place) -> Place:
         low, high = self.x_range
         return self.left + self.width * (value - low) / (high - low)
 
-    def y(self, value: float) -> float:
+    def y(self, value: Place) -> Place:
         low, high = self.y_range
         return self.bottom - self.height * (value - low) / (high - low)
 
@@ -48,6 +52,16 @@ def stretches(xs: Sequence[float], *values: Values) -> list[list[tuple[Any, ...]
     """
     points = groupby(zip(xs, *values, strict=True), key=lambda point: None not in point)
     return [list(stretch) for known, stretch in points if known]
+
+
+def around(points: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
+    """Return the edge of an area of which each position's low and high are known.
+
+    >>> around([(1, 0.2, 0.5), (2, 0.3, 0.6)])
+    [(1, 0.5), (2, 0.6), (2, 0.3), (1, 0.2)]
+    """
+    forth = [(x, high) for x, _, high in points]
+    return forth + [(x, low) for x, low, _ in reversed(points)]
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +12,7 @@ from typing import Any, Self
 from fairsaoml import files
 from fairsaoml.core.errors import RunError
 
+_written = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 DIGEST = "journal"  # in a checkpoint's manifest: of the journal's lines up to its round
 
 
@@ -51,8 +51,7 @@ class Journal:
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
         """Write the records of one round, one per seed, in one call."""
-        dump = partial(json.dumps, allow_nan=False, separators=(",", ":"))
-        content = "".join(f"{dump(files.tidy(record))}\n" for record in records).encode()
+        content = "".join(f"{_written(files.tidy(record))}\n" for record in records).encode()
         files.write_all(self._descriptor, content)
         self._digest.update(content)
 
@@ -83,11 +82,14 @@ def is_intact(path: Path, round: int, digest: str | None) -> bool:
     """Return whether the lines up to a round are those of a digest; without one nobody can tell."""
     if digest is None:
         return True
+    content = files.read_bytes(path)
+    if hashlib.sha256(content).hexdigest() == digest:  # nothing came after that round
+        return True
     size = 0
     with suppress(_Damaged):
         for length, _ in takewhile(lambda line: line[1]["round"] <= round, _lines(path)):
             size += length
-    return hashlib.sha256(files.read_bytes(path)[:size]).hexdigest() == digest
+    return hashlib.sha256(content[:size]).hexdigest() == digest
 
 
 def require_intact(path: Path, manifest: Path) -> None:

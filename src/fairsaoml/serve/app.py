@@ -107,13 +107,13 @@ class App:
             if scope:
                 access.require(self._tokens, scope, request.headers)
             answer = await handler(request)
-            response = answer if isinstance(answer, Response) else JSON(answer)
+            response = answer if isinstance(answer, Response) else as_json(answer)
             status = response.status_code
         except (Refused, DataError, UnicodeDecodeError, FullDisk, ClientDisconnect) as problem:
             status = getattr(problem, "status", None) or STATUSES.get(type(problem), 422)
             words = str(problem) or "the request did not come whole"
             headers = {"www-authenticate": "Bearer"} if status == 401 else None
-            response = JSON({"error": words}, status, headers)
+            response = as_json({"error": words}, status, headers)
         finally:
             self.views.observe(path, status, time.perf_counter() - begun, time.time())
         return response
@@ -169,7 +169,7 @@ class App:
         if is_lines:
             lines = b"".join(to_json(one) + b"\n" for one in decisions)
             return Response(lines, status, media_type=NDJSON)
-        return JSON({"decisions": decisions}, status)
+        return as_json({"decisions": decisions}, status)
 
     def _taking(self, name: str, work: Callable[[list[Any]], dict[str, Any]]) -> Handler:
         """Return a route that lets the thread that writes take the items of a request."""
@@ -177,7 +177,7 @@ class App:
         async def take(request: Request) -> Response:
             items, _ = await listed(request, name, access.MOST_LABELS)
             content = await asyncio.get_running_loop().run_in_executor(self.writer, work, items)
-            return JSON(content, 422 if content.get("errors") else 200)
+            return as_json(content, 422 if content.get("errors") else 200)
 
         return take
 
@@ -240,7 +240,7 @@ class App:
         if name not in (None, ours):
             raise Refused(404, f"no model {name!r} here; it is called {ours!r}")
         content = {} if name is None else {"name": name}
-        return JSON({**content, "ready": not self.ending}, 503 if self.ending else 200)
+        return as_json({**content, "ready": not self.ending}, 503 if self.ending else 200)
 
     async def _openapi(self, request: Request) -> dict[str, Any]:
         """The description of all routes."""
@@ -254,14 +254,9 @@ class App:
         return FileResponse(PAGE / name, headers=SAFE)
 
 
-class JSON(Response):
-    """Plain data as an answer."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        """Return the body."""
-        return to_json(content)
+def as_json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return plain data as an answer."""
+    return Response(to_json(content), status, headers, "application/json")
 
 
 def document() -> dict[str, Any]:
@@ -281,15 +276,14 @@ async def listed(request: Request, name: str, most: int) -> tuple[list[Any], boo
     if kind not in ("application/json", NDJSON):
         raise Refused(415, f"expected content-type application/json or {NDJSON}, got {kind!r}")
     body = await access.read_body(request)
-    items: Any
     try:
         if kind == NDJSON:
-            items = [parse(line) for line in body.splitlines() if line.strip()]
+            content = {name: [parse(line) for line in body.splitlines() if line.strip()]}
         else:
-            whole = parse(body)
-            items = whole.get(name) if isinstance(whole, dict) else None
+            content = parse(body)
     except (ValueError, RecursionError) as problem:
         raise Refused(400, f"expected JSON, got what is none ({problem})") from None
+    items = content.get(name) if isinstance(content, dict) else None
     if not isinstance(items, list):
         raise Refused(400, f'expected {{"{name}": [...]}}, got something else')
     if len(items) > most:

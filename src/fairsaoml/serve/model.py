@@ -94,21 +94,11 @@ class RunModel(LearnerAttributes):
     def _learned(self) -> OnlineLearner:
         return self.online
 
-    @property
-    def dual_(self) -> np.ndarray:
-        """The price on each constraint's violation; 0 where it costs nothing."""
-        return self._of_last_round("dual")
-
-    @property
-    def weights_(self) -> np.ndarray:
-        """Weights of the experts that were present in the last round."""
-        return self._of_last_round("weights")
-
     def _of_last_round(self, name: str) -> np.ndarray:
         """Return a figure of the last round, which was learned here or is in the run's journal."""
         online = self.online
         if online.info:
-            return getattr(online, name)
+            return super()._of_last_round(name)
         for line in reversed(read_rounds(self._journal)):
             if (line["round"], line["seed"]) == (online.round, online.seed):
                 return np.asarray(line[name])

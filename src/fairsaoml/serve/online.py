@@ -40,8 +40,7 @@ def one_at_a_time(method: Call) -> Call:
 
     @wraps(method)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        turn = _turns.get(self) or _turns.setdefault(self, RLock())
-        with turn:
+        with _turns.get(self) or _turns.setdefault(self, RLock()):
             return method(self, *arguments, **options)
 
     return cast(Call, call)
@@ -407,12 +406,16 @@ class LearnerAttributes:
     @property
     def dual_(self) -> np.ndarray:
         """The price on each constraint's violation; 0 where it costs nothing."""
-        return self._learned.dual
+        return self._of_last_round("dual")
 
     @property
     def weights_(self) -> np.ndarray:
         """Weights of the experts that were present in the last round."""
-        return self._learned.weights
+        return self._of_last_round("weights")
+
+    def _of_last_round(self, name: str) -> np.ndarray:
+        """Return a figure of the last round."""
+        return getattr(self._learned, name)
 
 
 def _padded(values: np.ndarray, size: int) -> Any:

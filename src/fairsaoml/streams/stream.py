@@ -67,8 +67,7 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
     # Most tasks have nothing to leave out or clip: a NaN is the smallest and the largest of all.
     if x.size and not (x.min() >= -LARGEST_VALUE and x.max() <= LARGEST_VALUE):
         whole = np.isfinite(x).all(axis=1)
-        broken = int(np.count_nonzero(~whole))
-        if broken:
+        if broken := int(np.count_nonzero(~whole)):
             warnings.append(f"{broken} rows with NaN or infinity were left out")
             x, y, group = x[whole], y[whole], group[whole]
             left_out += broken
@@ -80,13 +79,8 @@ def checked(task: Task, schema: Schema, round: int) -> Task:
                 "scale the features"
             )
             x = np.clip(x, -LARGEST_VALUE, LARGEST_VALUE)
-    return task._replace(
-        x=x,
-        y=y.astype(np.float32),
-        group=group.astype(np.int32),
-        warnings=tuple(warnings),
-        left_out=left_out,
-    )
+    y, group = y.astype(np.float32), group.astype(np.int32)
+    return task._replace(x=x, y=y, group=group, warnings=tuple(warnings), left_out=left_out)
 
 
 def _all_codes(column: np.ndarray, last: int) -> bool:

@@ -33,10 +33,8 @@ MERIT_FEATURES = (
     *("employment_years", "late_payments"),
 )
 PROXY_FEATURES = ("district_income", "commute_minutes", "store_spending")
-SCHEMA = Schema(
-    features=MERIT_FEATURES + PROXY_FEATURES,
-    attributes=(Attribute(name="group", levels=("majority", "minority")),),
-)
+GROUP = Attribute(name="group", levels=("majority", "minority"))
+SCHEMA = Schema(features=MERIT_FEATURES + PROXY_FEATURES, attributes=(GROUP,))
 
 # The bands that each domain's numbers are drawn from, for every generator alike. They were set by
 # solving for the truth inside them, before any learner of this package was run (scikit-learn's
@@ -215,12 +213,9 @@ def _draw(random: np.random.Generator, environment: Environment, rows: int, doma
     raw = means[outcome, group] + random.normal(size=(rows, means.shape[-1]))
     mean, deviation = environment.moments
     wrong = random.random(rows) < LABEL_NOISE
-    return Task(
-        x=((raw - mean) / deviation).astype(np.float32),
-        y=np.where(wrong, 1 - outcome, outcome).astype(np.int32),
-        group=group[:, None],
-        domain=domain,
-    )
+    x = ((raw - mean) / deviation).astype(np.float32)
+    y = np.where(wrong, 1 - outcome, outcome).astype(np.int32)
+    return Task(x=x, y=y, group=group[:, None], domain=domain)
 
 
 def _joint(masses: Floats, means: Floats, points: Floats) -> Floats:

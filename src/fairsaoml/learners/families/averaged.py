@@ -91,12 +91,9 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
     def init(key: Key) -> State:
         levels, origin = averaging.storage, problem.model.init(key)
         first, credit = jnp.ones((), jnp.int32), averaging.no_credit(averaging.storage)
-        return State(
-            primal=experts.spread(origin, levels),
-            credit=credit,
-            weights=averaging.weigh(first, credit, averaging.roll(first, levels).present),
-            origin=origin,
-        )
+        share = averaging.weigh(first, credit, averaging.roll(first, levels).present)
+        primal = experts.spread(origin, levels)
+        return State(primal=primal, credit=credit, weights=share, origin=origin)
 
     def adapt(round: Round, state: State, support: Batch, deployed: Deployed) -> State:
         return learned_from(lambda iteration: support, round, state)
@@ -108,9 +105,8 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         share = averaging.weigh(round, credit, averaging.roll(round, levels).present)
         begin = experts.mixture(share, primal) if averaging.warm else state.origin
         coming = averaging.roll(round + 1, levels)
-        primal, credit = jax.vmap(choose, in_axes=(0, None, 0))(
-            coming.awake, (begin, experts.at(averaging.no_credit(1), 0)), (primal, credit)
-        )
+        new, old = (begin, experts.at(averaging.no_credit(1), 0)), (primal, credit)
+        primal, credit = jax.vmap(choose, in_axes=(0, None, 0))(coming.awake, new, old)
         share = averaging.weigh(round + 1, credit, coming.present)
         return state._replace(primal=primal, credit=credit, weights=share)
 

@@ -76,10 +76,9 @@ def meta_leader(problem: Problem, config: MetaLeaderConfig) -> Learner:
 
             gradient, violation = jax.grad(objective, has_aux=True)(meta.primal)
             ascent = violation - damping * meta.dual
-            return PrimalDual(
-                primal=project(move(meta.primal, gradient, config.meta_primal_step), config.radius),
-                dual=jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0),
-            ), violation
+            primal = project(move(meta.primal, gradient, config.meta_primal_step), config.radius)
+            dual = jnp.maximum(meta.dual + config.meta_dual_step * ascent, 0.0)
+            return PrimalDual(primal=primal, dual=dual), violation
 
         iterations = jnp.arange(config.meta_iterations)
         meta, violations = jax.lax.scan(iterate, state.meta, iterations)

@@ -130,13 +130,9 @@ def download(
     require_safe(url)
     make_folder(target.parent)
     pooch.get_logger().setLevel("WARNING")
-    downloader = pooch.HTTPDownloader(
-        progressbar=_Bar(progress),
-        chunk_size=CHUNK,
-        timeout=timeout,
-        headers={"User-Agent": "fairsaoml", "Accept-Encoding": "identity"},
-        hooks={"response": _check_redirect},
-    )
+    headers = {"User-Agent": "fairsaoml", "Accept-Encoding": "identity"}
+    request = {"timeout": timeout, "headers": headers, "hooks": {"response": _check_redirect}}
+    downloader = pooch.HTTPDownloader(_Bar(progress), CHUNK, **request)
     target.unlink(missing_ok=True)  # or it would be taken for the file asked for
     known = None if sha256 is None else f"sha256:{sha256}"
     try:

@@ -13,6 +13,7 @@ import io
 import tomllib
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from fairsaoml.core.errors import ConfigError, DataError, closest
 from fairsaoml.streams.datasets.home import NotHere, data_home, home_setting, kept_table
 from fairsaoml.streams.stream import Stream
 from fairsaoml.streams.table.columns import checksum
-from fairsaoml.streams.table.encoder import Categorical, Encoder
+from fairsaoml.streams.table.encoder import Categorical
 from fairsaoml.streams.table.groups import Sensitive
 from fairsaoml.streams.table.kinds import fit_encoder
 from fairsaoml.streams.table.roles import Label
@@ -75,20 +76,13 @@ def stream_of_ratings(ratings: Any, features: str = "paper", settings: Mapping =
     copies = (equal_slices(table, TASKS, domain, sign) for domain, sign in COPIES.items())
     slices = [*chain.from_iterable(copies)]
     age = fit_encoder(slices[0].table.select(["age"]), kinds={"age": "numeric"})
-    columns = [
-        *age.columns,
-        Categorical(name="occupation", levels=OCCUPATIONS),
-        *(Categorical(name=name, levels=("0", "1")) for name in GENRE_COLUMNS),
-    ]
+    known = {"occupation": OCCUPATIONS, **dict.fromkeys(GENRE_COLUMNS, ("0", "1"))}
     if features == "items":
-        films = tuple(str(number) for number in range(1, FILMS + 1))
-        columns.append(Categorical(name="item", levels=films))
-    encoder = Encoder(
-        columns=tuple(columns),
-        dropped=age.dropped,
-        label=Label(column="liked", positive="yes", negative="no"),
-        sensitive=(Sensitive(column="gender", levels=GENDERS),),
-    )
+        known["item"] = tuple(str(number) for number in range(1, FILMS + 1))
+    listed = [Categorical(name=name, levels=levels) for name, levels in known.items()]
+    label = Label(column="liked", positive="yes", negative="no")
+    gender = Sensitive(column="gender", levels=GENDERS)
+    encoder = replace(age, columns=(*age.columns, *listed), label=label, sensitive=(gender,))
     settings = {"features": features, **settings}
     return stream_of_slices("movielens", slices, encoder, settings=settings, notes=encoder.notes())
 
@@ -178,13 +172,11 @@ def _parsed(name: str, content: bytes) -> Any:
     """The table in a file."""
     separator, columns = _FILES[name]
     kept = [column for column in columns if column in _KEPT]
+    read = csv.ReadOptions(column_names=columns, encoding="latin-1")
+    parse = csv.ParseOptions(delimiter=separator, quote_char=False)
+    convert = csv.ConvertOptions(column_types=_KEPT, include_columns=kept)
     try:
-        return csv.read_csv(
-            io.BytesIO(content),
-            csv.ReadOptions(column_names=columns, encoding="latin-1"),
-            csv.ParseOptions(delimiter=separator, quote_char=False),
-            csv.ConvertOptions(column_types=_KEPT, include_columns=kept),
-        )
+        return csv.read_csv(io.BytesIO(content), read, parse, convert)
     except pa.ArrowInvalid as error:
         raise DataError(
             f"{name}: expected a file of MovieLens 100K, got one that is damaged or cut short "

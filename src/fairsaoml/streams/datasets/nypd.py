@@ -242,16 +242,12 @@ def _columns(path: Path) -> Any:
                         f"{closest(name, header)}"
                     )
             stream.seek(0)
-            table = pacsv.read_csv(
-                stream,
-                # One thread: no slower here, and it holds half as much memory.
-                read_options=pacsv.ReadOptions(column_names=header, skip_rows=1, use_threads=False),
-                convert_options=pacsv.ConvertOptions(
-                    include_columns=wanted,
-                    # As bytes: no encoding can be wrong.
-                    column_types=dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.binary())),
-                ),
-            )
+            # One thread: no slower here, and it holds half as much memory.
+            read = pacsv.ReadOptions(column_names=header, skip_rows=1, use_threads=False)
+            # As bytes: no encoding can be wrong.
+            types = dict.fromkeys(wanted, pa.dictionary(pa.int32(), pa.binary()))
+            convert = pacsv.ConvertOptions(include_columns=wanted, column_types=types)
+            table = pacsv.read_csv(stream, read, convert_options=convert)
     except _BROKEN as error:
         raise DataError(f"{path.name} is damaged or cut short ({error}); get it again") from error
     if not table.num_rows:

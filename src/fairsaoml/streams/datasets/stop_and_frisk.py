@@ -19,6 +19,7 @@ read as it is.
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -55,6 +56,8 @@ ARRESTS_DAYS = 10  # of a task
 ARRESTS_ROUTE = "BMQRS"
 
 MEASURED = ("age", "height", "weight", "perobs")
+FRISKED = Label(column="frisked", positive="Y", negative="N")
+ARRESTED = Label(column="arstmade", positive="Y", negative="N")
 BLACK = Sensitive(column="race", levels=("not black", "black"), value="B")
 CLOCK = Date(name="timestop", format=dates.CLOCK, center=0.0, scale=1.0, hours=True)
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -69,9 +72,8 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     Traceback (most recent call last):
     fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, such as ... got '2017'; ...
     """
-    spans = [
-        re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span) for span in str(years).split(",")
-    ]
+    asked = str(years).split(",")
+    spans = [re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span) for span in asked]
     ranges = [range(int(span[1]), int(span[2] or span[1]) + 1) for span in spans if span]
     chosen = sorted({*chain.from_iterable(ranges)})
     if not all(spans) or not chosen or not {*chosen} <= {*nypd.YEARS}:
@@ -182,29 +184,20 @@ def stop_and_frisk(
             f"{closest(route, ('BMS', 'RQS'))}"
         )
     rows = load_years(parse_years(years), data.data_home(home))
-    slices, notes = _slices(rows, "frisked", route, partial(equal_slices, count=TASKS))
-    fitted = fit_encoder(
-        slices[0].table.select([*MEASURED, "detailcm"]),
-        kinds={**dict.fromkeys(MEASURED, "numeric"), "detailcm": "categorical"},
-    )
+    slices, notes = _slices(rows, FRISKED.column, route, partial(equal_slices, count=TASKS))
+    kinds = {**dict.fromkeys(MEASURED, "numeric"), "detailcm": "categorical"}
+    fitted = fit_encoder(slices[0].table.select([*kinds]), kinds=kinds)
     codes = [
         Categorical(name=name, levels=column.values)
         for name, column in nypd.code_book().items()
         if column.use == nypd.FEATURE and column.kind != "number" and column.values
     ]
-    encoder = Encoder(
-        columns=(*codes, CLOCK, *fitted.columns),
-        dropped=fitted.dropped,
-        label=Label(column="frisked", positive="Y", negative="N"),
-        sensitive=(BLACK,),
-    )
-    return stream_of_slices(
-        f"stop-and-frisk:{route}",
-        slices,
-        encoder,
-        settings={"years": str(years), **data.home_setting(home)},
-        notes=(*notes, *encoder.notes()),
-    )
+    columns = (*codes, CLOCK, *fitted.columns)
+    encoder = replace(fitted, columns=columns, label=FRISKED, sensitive=(BLACK,))
+    notes = (*notes, *encoder.notes())
+    settings = {"years": str(years), **data.home_setting(home)}
+    name = f"stop-and-frisk:{route}"
+    return stream_of_slices(name, slices, encoder, settings=settings, notes=notes)
 
 
 def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
@@ -212,19 +205,14 @@ def stop_and_frisk_arrests(*, home: str | Path | None = None) -> Stream:
     table, notes = load_arrests(data.data_home(home))
     weekday = pa.array(WEEKDAYS).take(pc.day_of_week(table["date"]))
     rows = table.append_column("weekday", weekday), notes
-    slices, notes = _slices(rows, "arstmade", ARRESTS_ROUTE, _by_days)
-    encoder = Encoder(
-        columns=(
-            CLOCK,
-            Categorical(name="weekday", levels=WEEKDAYS),
-            Categorical(name="precinct", levels=tuple(sorted(nypd.PRECINCTS, key=int))),
-        ),
-        label=Label(column="arstmade", positive="Y", negative="N"),
-        sensitive=(BLACK,),
-    )
-    return stream_of_slices(
-        "stop-and-frisk-arrests", slices, encoder, settings=data.home_setting(home), notes=notes
-    )
+    slices, notes = _slices(rows, ARRESTED.column, ARRESTS_ROUTE, _by_days)
+    weekdays = Categorical(name="weekday", levels=WEEKDAYS)
+    precincts = Categorical(name="precinct", levels=tuple(sorted(nypd.PRECINCTS, key=int)))
+    columns = (CLOCK, weekdays, precincts)
+    encoder = Encoder(columns=columns, label=ARRESTED, sensitive=(BLACK,))
+    settings = data.home_setting(home)
+    name = "stop-and-frisk-arrests"
+    return stream_of_slices(name, slices, encoder, settings=settings, notes=notes)
 
 
 def _slices(
