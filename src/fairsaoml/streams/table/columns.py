@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import DataError
 
 SHOWN = 5  # values named in a message
+FEW = 64  # distinct texts that are cleaned once, not in every task
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
@@ -170,11 +172,22 @@ def factor(column: Any) -> Factor:
     ['1', '2.5']
     """
     column = array(column).dictionary_encode()
-    raw = filled(column.indices, -1).astype(np.int64)
-    # Two texts may be one value (" a" and "a"): encode what is left after cleaning once more.
-    clean = canonical(column.dictionary).dictionary_encode()
-    again = filled(clean.indices, -1).astype(np.int64)
-    return Factor(np.append(again, -1)[raw], clean.dictionary)
+    raw, found = filled(column.indices, -1), column.dictionary
+    few = len(found) <= FEW and found.type == pa.string()
+    distinct = _cleaned_texts(tuple(found.to_pylist())) if few else _cleaned(found)
+    return Factor(np.append(distinct.codes, -1)[raw], distinct.values)
+
+
+def _cleaned(found: Any) -> Factor:
+    """Two texts may be one value (" a" and "a"): what is left after cleaning is encoded again."""
+    clean = canonical(found).dictionary_encode()
+    return Factor(filled(clean.indices, -1).astype(np.int64), clean.dictionary)
+
+
+@lru_cache(maxsize=1024)
+def _cleaned_texts(found: tuple[str, ...]) -> Factor:
+    """The same few texts come in every task, and cleaning them takes longer than encoding rows."""
+    return _cleaned(pa.array(found, pa.string()))
 
 
 def positions(values: Any, known: Sequence[str], *, fold: bool = False) -> np.ndarray:
