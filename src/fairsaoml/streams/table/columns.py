@@ -196,10 +196,22 @@ def positions(values: Any, known: Sequence[str], *, fold: bool = False) -> np.nd
     >>> positions(pa.array(["b", "A", "c"]), ["a", "b"], fold=True)
     array([ 1,  0, -1])
     """
+    if len(values) <= FEW and values.type == pa.string():
+        return _positions_of_texts(tuple(values.to_pylist()), tuple(known), fold)
+    return _positions(values, known, fold)
+
+
+def _positions(values: Any, known: Sequence[str], fold: bool) -> np.ndarray:
     texts = pa.array(known, pa.string())
     if fold:
         values, texts = pc.utf8_lower(values.cast(pa.string())), pc.utf8_lower(texts)
     return filled(pc.index_in(values, value_set=texts), -1).astype(np.int64)
+
+
+@lru_cache(maxsize=1024)
+def _positions_of_texts(values: tuple[str, ...], known: tuple[str, ...], fold: bool) -> np.ndarray:
+    """As of `_cleaned_texts`: what is asked of every task, and of the same texts."""
+    return _positions(pa.array(values, pa.string()), known, fold)
 
 
 def some(values: Sequence[str]) -> str:
