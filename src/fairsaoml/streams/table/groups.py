@@ -52,6 +52,8 @@ def by_level(
     new = place < 0
     codes = distinct.spread(np.where(new, unknown, place), gap).astype(np.int32)
     missing = int((distinct.codes < 0).sum()) if gap == unknown else 0
+    if not new.any():
+        return Grouped(codes, missing, {})
     strange = zip(distinct.values.filter(new).to_pylist(), distinct.counts()[new], strict=True)
     return Grouped(codes, missing, {value: int(rows) for value, rows in strange})
 

@@ -234,8 +234,8 @@ def _of_parquet(path: Path) -> tuple[tuple[str, ...], Batches]:
 
 
 def _require_distinct(names: Sequence[str], where: str) -> None:
-    name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
-    if times > 1:
+    if len(set(names)) < len(names):
+        name, times = Counter(names).most_common(1)[0]
         raise DataError(
             f"expected every column name once in {where}, got {name!r} {times} times; rename or "
             "remove one"
