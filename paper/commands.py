@@ -15,7 +15,6 @@ from fairsaoml.cli import options
 from fairsaoml.cli.options import Quiet, flag, parse_settings, print_json, stem
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.tables import print_comparison
-from fairsaoml.core.errors import ConfigError
 
 __all__ = ["app"]
 
@@ -148,10 +147,7 @@ def alternatives(
     from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
     from paper.tuning.alternatives import tuned
 
-    chosen = options.chosen(names, CATALOG)
-    if len(set(chosen)) < len(chosen):
-        raise ConfigError(f"expected each alternative once, got {names}")
-    settings = parse_settings(set_)
+    chosen, settings = options.chosen(names, CATALOG), parse_settings(set_)
     specs = plan(stream, chosen, stream_settings=settings, seeds=range(seeds), every=every)
     folder = out or Path("runs") / "paper" / "peers" / stem(stream)
     specs += [

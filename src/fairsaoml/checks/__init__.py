@@ -82,10 +82,9 @@ def check_structure_is_stable(subject: Subject) -> None:
         same = described(before) == described(state)
         subject.require(same, f"{name} returns a state of another structure, shape or dtype")
     for leaf in jax.tree.leaves((before, info)):
-        subject.require(
-            leaf.dtype in (jnp.float32, jnp.int32, jnp.bool_),
-            f"expected float32, int32 and bool, got {leaf.dtype}; keys are handed in, never kept",
-        )
+        problem = f"expected float32, int32 and bool, got {leaf.dtype}"
+        known = leaf.dtype in (jnp.float32, jnp.int32, jnp.bool_)
+        subject.require(known, f"{problem}; keys are handed in, never kept")
 
 
 def check_scores_before_any_step(subject: Subject) -> None:
@@ -117,9 +116,8 @@ def check_one_compilation_per_padding(subject: Subject) -> None:
     """Many rounds, one program for each padded size."""
     for padding in small.PADDINGS if subject.compiles else ():
         course, times = subject.course(padding), subject.traces[padding]
-        subject.require(
-            times == 1, f"compiled {times} times for {len(course)} rounds of one padded size"
-        )
+        problem = f"compiled {times} times for {len(course)} rounds of one padded size"
+        subject.require(times == 1, problem)
 
 
 def check_rows_are_scored_one_by_one(subject: Subject) -> None:
@@ -128,14 +126,11 @@ def check_rows_are_scored_one_by_one(subject: Subject) -> None:
     few = batches([_first(small.ROWS, fresh), _first(1, fresh)])
     together, alone = (subject.look(state, batch) for batch in few)
     for name in ("scores", "margins"):
-        subject.require_equal(
-            together[name][0], alone[name][0], f"{name} of a row beside others and alone"
-        )
-    subject.require_equal(
-        together["margins"][: small.ROWS],
-        subject.margins(state, fresh.x)[: small.ROWS],
-        f"margins of rows in a batch of {small.PADDINGS[0]} and in one of {FRESH}",
-    )
+        what = f"{name} of a row beside others and alone"
+        subject.require_equal(together[name][0], alone[name][0], what)
+    what = f"margins of rows in a batch of {small.PADDINGS[0]} and in one of {FRESH}"
+    short, long = together["margins"], subject.margins(state, fresh.x)
+    subject.require_equal(short[: small.ROWS], long[: small.ROWS], what)
 
 
 def check_a_turn_shows_what_was_known(subject: Subject) -> None:
@@ -157,10 +152,8 @@ def check_a_turn_shows_what_was_known(subject: Subject) -> None:
             where = f"round {round}, with {labels},"
             own = {name: getattr(shown, name) for name in known}
             shapes = [np.shape(values) for values in own.values()]
-            subject.require(
-                shapes == [batch.y.shape] * 2,
-                f"{where} expected a score and a margin for each row, got the shapes {shapes}",
-            )
+            problem = f"expected a score and a margin for each row, got the shapes {shapes}"
+            subject.require(shapes == [batch.y.shape] * 2, f"{where} {problem}")
             subject.require_equal(known, own, f"{where} what the state says and what a turn shows")
             step = learner.step(None, number, state, rows)
             subject.require_equal(step, tuple(stepped), f"{where} a step and a turn", tolerance=0)
@@ -201,11 +194,9 @@ def check_scan_and_vmap_agree(subject: Subject) -> None:
         course = [part_of(tuple(scanned), (round, seed)) for round in range(small.ROUNDS)]
         subject.require_same_course(course, "alone, and scanned and vmapped over seeds", seed)
     for round in range(1, small.ROUNDS):
-        subject.require_equal(
-            subject.look(subject.course()[round - 1][0], rounds[round])["scores"],
-            scores[round, 0],
-            f"loop and scan, round {round + 1}, scores",
-        )
+        look = subject.look(subject.course()[round - 1][0], rounds[round])
+        what = f"loop and scan, round {round + 1}, scores"
+        subject.require_equal(look["scores"], scores[round, 0], what)
 
 
 def check_paddings_agree(subject: Subject) -> None:
@@ -243,17 +234,13 @@ def check_odd_rounds_stay_finite(subject: Subject) -> None:
         rounds = batches([odd[first], usual[0], odd[later], usual[1]])
         course = list(subject.run_rounds(subject.step, rounds))
         name = " and a later one of ".join(flag or "single row" for flag in (first, later))
-        subject.require_finite(
-            [subject.look(state, rounds[-1]) for state, _ in course], f"a first round of {name}"
-        )
-        subject.require(
-            not any(info.flags["not_finite"] for _, info in course),
-            f"a first round of {name} made the update infinite",
-        )
+        looks = [subject.look(state, rounds[-1]) for state, _ in course]
+        subject.require_finite(looks, f"a first round of {name}")
+        finite = not any(info.flags["not_finite"] for _, info in course)
+        subject.require(finite, f"a first round of {name} made the update infinite")
         for place, flag in ((0, first), (2, later)):
-            subject.require(
-                not flag or course[place][1].flags[flag], f"a round of {flag} must raise its flag"
-            )
+            raised = not flag or course[place][1].flags[flag]
+            subject.require(raised, f"a round of {flag} must raise its flag")
 
 
 def check_diagnostics_are_sound(subject: Subject) -> None:
@@ -278,19 +265,15 @@ def check_no_peeking(subject: Subject) -> None:
     """What comes later changes nothing, to the byte; a round's labels do not reach its scores."""
     usual = tasks()
     turn = 2  # after so many rounds the labels change; one round later the features, for a round
-    changed = [
-        task._replace(y=1 - task.y, x=-task.x if index == turn + 1 else task.x)
-        for index, task in enumerate(usual)
-    ]
+    changed = [task._replace(y=1 - task.y) for task in usual]
+    changed[turn + 1] = changed[turn + 1]._replace(x=-usual[turn + 1].x)
 
     def shown(rounds: list[Task]) -> list[tuple]:
         course = list(subject.run_rounds(subject.step, batches(rounds)))
         states = [subject.first, *(state for state, _ in course)]
         looks = [subject.look(*pair) for pair in zip(states, batches(rounds), strict=False)]
-        return [
-            (look["scores"], look["margins"], info)
-            for look, (_, info) in zip(looks, course, strict=True)
-        ]
+        rounds_seen = zip(looks, course, strict=True)
+        return [(look["scores"], look["margins"], info) for look, (_, info) in rounds_seen]
 
     before, after = map(shown, (usual, [*usual[:turn], *changed[turn:]]))
     for index, (one, other) in enumerate(zip(before, after, strict=True)):
@@ -299,10 +282,8 @@ def check_no_peeking(subject: Subject) -> None:
             subject.require_equal(one[:2], other[:2], f"{where} scores", tolerance=0)
         if index < turn:
             subject.require_equal(one[2], other[2], where, tolerance=0)
-    subject.require(
-        np.any(np.asarray(before[-1][0]) != np.asarray(after[-1][0])),
-        "what was changed never mattered: the learner does not learn",
-    )
+    mattered = np.any(np.asarray(before[-1][0]) != np.asarray(after[-1][0]))
+    subject.require(mattered, "what was changed never mattered: the learner does not learn")
 
 
 def check_grows_for_an_endless_stream(subject: Subject) -> None:
@@ -324,9 +305,8 @@ def check_it_learns(subject: Subject) -> None:
     """On an easy stream that never changes it ends more accurate than it began."""
     *_, (last, _) = subject.run_rounds(subject.step, batches(tasks(EASY_ROUNDS, seed=1)))
     began, ended = (_accuracy(subject, state, seed=2) for state in (subject.first, last))
-    subject.require(
-        ended > max(began, 0.6), f"accuracy went from {began:.2f} to {ended:.2f} on an easy stream"
-    )
+    problem = f"accuracy went from {began:.2f} to {ended:.2f} on an easy stream"
+    subject.require(ended > max(began, 0.6), problem)
 
 
 def _accuracy(subject: Subject, state: State, seed: int) -> float:

@@ -23,9 +23,8 @@ HORIZON = 6  # two levels: enough to branch on
 # Half the time to compile; each program runs a few times only.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
-SCHEMA = Schema(
-    features=("merit", "proxy", "noise"), attributes=(Attribute("group", ("one", "other")),)
-)
+GROUP = Attribute("group", ("one", "other"))
+SCHEMA = Schema(features=("merit", "proxy", "noise"), attributes=(GROUP,))
 SMALL = {
     "model": "mlp",
     "hidden": (4,),
@@ -204,7 +203,5 @@ def round_key(seed: int, round: Any) -> Any:
 
 def described(tree: Any) -> list[tuple]:
     """Every leaf's place, shape and dtype."""
-    return [
-        (jax.tree_util.keystr(path), leaf.shape, leaf.dtype)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-    ]
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [(jax.tree_util.keystr(path), leaf.shape, leaf.dtype) for path, leaf in leaves]

@@ -69,8 +69,7 @@ def run_all(
         )
     if workers < 1:
         raise ConfigError(f"expected at least one worker, got {workers}")
-    folders = [job.folder.resolve() for job in jobs]
-    if len(set(folders)) < len(folders):
+    if len({job.folder.resolve() for job in jobs}) < len(jobs):
         raise ConfigError("expected a folder of its own for each run, got one folder twice")
     if force:
         for job in jobs:

@@ -35,8 +35,11 @@ class Scaling(NamedTuple):
     @classmethod
     def of(cls, x: np.ndarray) -> "Scaling":
         """Return the scaling by the rows' means and standard deviations, NaN left out."""
-        known = np.ma.masked_invalid(np.asarray(x, np.float64))
-        center, spread = known.mean(axis=0).filled(0.0), known.std(axis=0).filled(0.0)
+        known = np.isfinite(x)
+        rows = np.maximum(known.sum(axis=0), 1)
+        values = np.where(known, x, 0.0).astype(np.float64)
+        center = values.sum(axis=0) / rows
+        spread = np.sqrt((np.where(known, x - center, 0.0) ** 2).sum(axis=0) / rows)
         # A constant's spread is rounding, not a scale.
         constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(center)
         return cls(center=center, scale=np.where(constant, 1.0, spread), limit=np.array(CLIP))

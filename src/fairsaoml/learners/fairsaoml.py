@@ -111,9 +111,8 @@ def fairsaoml(problem: Problem, config: FairSAOMLConfig) -> Learner:
     def adapt(round: Int[Array, ""], state: State, support: Batch, deployed: Deployed) -> State:
         steps = jax.tree.map(lambda eta: eta[0], inner_steps(problem, config, state, levels=1))
         flat = vectors(problem, state.meta.primal)
-        meta = run_base_learner(
-            flat.problem, flat.of(state.meta), support, deployed, steps, config.inner_steps
-        )
+        pair, times = flat.of(state.meta), config.inner_steps
+        meta = run_base_learner(flat.problem, pair, support, deployed, steps, times)
         return state._replace(meta=flat.tree_of(meta))
 
     def step(
@@ -230,9 +229,8 @@ def learn(given: Given, meta: PrimalDual, pairs: PrimalDual) -> tuple[PrimalDual
 
         # Not `zeros_like`: of as many seeds as theta is, or the loop would be traced for one first.
         nothing = jax.tree.map(lambda leaf: 0.0 * leaf, meta.primal)
-        gradient, violation, pairs = jax.lax.fori_loop(
-            0, roll.awake_count, awake, (nothing, violation, pairs)
-        )
+        sums = nothing, violation, pairs
+        gradient, violation, pairs = jax.lax.fori_loop(0, roll.awake_count, awake, sums)
         if sleeping is not None:
             gradient = jax.lax.fori_loop(roll.awake_count, roll.present_count, asleep, gradient)
         return (meta_step(given, meta, gradient, violation, pairs.dual), pairs), None

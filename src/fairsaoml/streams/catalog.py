@@ -31,10 +31,8 @@ class StreamEntry(NamedTuple):
 TABLE = StreamEntry(
     "fairsaoml.streams.table.stream:stream_from_table", "a table of your own: CSV or Parquet"
 )
-CATALOG = {
-    name: StreamEntry(**entry)
-    for name, entry in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()
-}
+_LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+CATALOG = {name: StreamEntry(**entry) for name, entry in _LISTED.items()}
 STREAMS = Registry(
     "stream",
     "fairsaoml.streams",

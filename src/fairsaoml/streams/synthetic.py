@@ -33,10 +33,8 @@ MERIT_FEATURES = (
     *("employment_years", "late_payments"),
 )
 PROXY_FEATURES = ("district_income", "commute_minutes", "store_spending")
-SCHEMA = Schema(
-    features=MERIT_FEATURES + PROXY_FEATURES,
-    attributes=(Attribute(name="group", levels=("majority", "minority")),),
-)
+GROUP = Attribute(name="group", levels=("majority", "minority"))
+SCHEMA = Schema(features=MERIT_FEATURES + PROXY_FEATURES, attributes=(GROUP,))
 
 # The bands that each domain's numbers are drawn from, for every generator alike. They were set by
 # solving for the truth inside them, before any learner of this package was run (scikit-learn's

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
@@ -58,18 +59,15 @@ class Refitted:
         self._fit = fit
         self._past: deque[Task] = deque(maxlen=window)
         self._every = every
-        self._learned = 0
+        self._learned = count()  # rounds
         self.decide = constant(NOTHING_LEARNED)
 
     def learn(self, task: Task) -> None:
         self._past.append(task)
-        self._learned += 1
-        if (self._learned - 1) % self._every:
+        if next(self._learned) % self._every:
             return
-        x, y, group = (
-            np.concatenate([getattr(past, name) for past in self._past])
-            for name in ("x", "y", "group")
-        )
+        tasks = ((past.x, past.y, past.group) for past in self._past)
+        x, y, group = map(np.concatenate, zip(*tasks, strict=True))
         labels = np.unique(y).astype(int)
         if len(labels) < 2:
             warnings.warn(

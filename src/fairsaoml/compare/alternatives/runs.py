@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from fairsaoml.compare.alternatives import catalog
 from fairsaoml.compare.compare import COMPARISON, command_of, comparison_of
 from fairsaoml.compare.engine import require_same
-from fairsaoml.core.errors import ConfigError, closest
+from fairsaoml.core.errors import ConfigError
 from fairsaoml.core.types import Schema, Task
 from fairsaoml.evaluate.flags import WARNINGS
 from fairsaoml.evaluate.prequential import rounds_of
@@ -27,7 +27,7 @@ from fairsaoml.runs.events import Event, OnEvent, as_events
 from fairsaoml.runs.journal import Journal
 from fairsaoml.runs.runner import write_summary
 from fairsaoml.runs.spec import RunSpec, pairs, versions
-from fairsaoml.streams.catalog import open_stream, setting_names
+from fairsaoml.streams.catalog import open_stream
 from fairsaoml.streams.stream import Stream, checked
 
 
@@ -114,9 +114,6 @@ def plan(
         ConfigError: an unknown name or setting, or a library that is not installed.
     """
     settings = dict(stream_settings or {})
-    for key in settings:
-        if key not in (known := setting_names(stream)):
-            raise ConfigError(f"unknown setting {key!r} of {stream}; {closest(key, known)}")
     if every < 1:
         raise ConfigError(f"expected to refit every 1 or more rounds, got {every}")
     if len(set(names)) < len(names):

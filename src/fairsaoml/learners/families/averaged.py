@@ -105,9 +105,8 @@ def averaged(problem: Problem, config: DrawingConfig, averaging: Averaging) -> L
         share = averaging.weigh(round, credit, averaging.roll(round, levels).present)
         begin = experts.mixture(share, primal) if averaging.warm else state.origin
         coming = averaging.roll(round + 1, levels)
-        primal, credit = jax.vmap(choose, in_axes=(0, None, 0))(
-            coming.awake, (begin, experts.at(averaging.no_credit(1), 0)), (primal, credit)
-        )
+        new, old = (begin, experts.at(averaging.no_credit(1), 0)), (primal, credit)
+        primal, credit = jax.vmap(choose, in_axes=(0, None, 0))(coming.awake, new, old)
         share = averaging.weigh(round + 1, credit, coming.present)
         return state._replace(primal=primal, credit=credit, weights=share)
 

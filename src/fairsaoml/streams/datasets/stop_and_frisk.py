@@ -72,9 +72,8 @@ def parse_years(years: str | int) -> tuple[int, ...]:
     Traceback (most recent call last):
     fairsaoml.core.errors.ConfigError: expected years of 2003 to 2016, such as ... got '2017'; ...
     """
-    spans = [
-        re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span) for span in str(years).split(",")
-    ]
+    asked = str(years).split(",")
+    spans = [re.fullmatch(r"\s*(\d{4})\s*(?:-\s*(\d{4})\s*)?", span) for span in asked]
     ranges = [range(int(span[1]), int(span[2] or span[1]) + 1) for span in spans if span]
     chosen = sorted({*chain.from_iterable(ranges)})
     if not all(spans) or not chosen or not {*chosen} <= {*nypd.YEARS}:

@@ -329,11 +329,12 @@ def _swapped(texts: Any) -> Any:
 
 def _plain_numbers(column: Any) -> Any:
     """Numbers as they are, or a text of nothing but plain numbers and gaps; else None."""
-    if not pa.types.is_boolean(column.type):
-        with suppress(*UNTYPED):
-            return column.cast(pa.float64(), safe=False)
-    with suppress(*UNTYPED):
-        return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64(), safe=False)
+    if _is_text(kind):
+        with suppress(pa.ArrowInvalid):
+            return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
     return None
 
 
@@ -355,7 +356,8 @@ def require_flat(table: Any, names: Iterable[str]) -> None:
 
 
 def _unmarked(text: Any) -> Any:
-    return pc.if_else(pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type)), None, text)
+    marks = pc.is_in(text, value_set=pa.array(MISSING_MARKS, text.type))
+    return pc.if_else(marks, None, text) if marks.true_count else text
 
 
 def _parse(texts: Any) -> np.ndarray:

@@ -42,20 +42,17 @@ def by_level(
 ) -> Grouped:
     """Rows by level, or by whether they have one value: these are of the second of two levels."""
     distinct, unknown = raw.factor(column), len(levels)
-    gap = unknown
-    if value is not None:
-        place = raw.positions(distinct.values, [value], fold=fold) + 1
-    else:
-        place = raw.positions(distinct.values, levels, fold=fold)
-        if MISSING in levels:  # of a category; of groups in encoders of version 1
-            gap = levels.index(MISSING)
+    known, rest = (levels, 0) if value is None else ([value], 1)  # the first level is the rest
+    place = raw.positions(distinct.values, known, fold=fold) + rest
+    # A level of categories; of groups in encoders of version 1.
+    gap = levels.index(MISSING) if value is None and MISSING in levels else unknown
     new = place < 0
     codes = distinct.spread(np.where(new, unknown, place), gap).astype(np.int32)
     missing = int((distinct.codes < 0).sum()) if gap == unknown else 0
     if not new.any():
         return Grouped(codes, missing, {})
-    strange = zip(distinct.values.filter(new).to_pylist(), distinct.counts()[new], strict=True)
-    return Grouped(codes, missing, {value: int(rows) for value, rows in strange})
+    strange, rows = distinct.values.filter(new).to_pylist(), distinct.counts()[new].tolist()
+    return Grouped(codes, missing, dict(zip(strange, rows, strict=True)))
 
 
 @dataclass(frozen=True, kw_only=True)

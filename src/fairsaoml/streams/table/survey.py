@@ -92,10 +92,9 @@ def unknown_from(table: Any, known: Collection[Mapping[str, Any]]) -> int:
     >>> unknown_from(table, [second.to_json(), first.to_json()])
     3
     """
-    place, known_rows = 0, -1
-    while known_rows:
-        known_rows = known_beginning(table.slice(place), known)
-        place += known_rows
+    place = 0
+    while rows := known_beginning(table.slice(place), known):
+        place += rows
     return place
 
 
