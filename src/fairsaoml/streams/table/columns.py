@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import DataError
 
 SHOWN = 5  # values named in a message
-FEW = 64  # distinct texts that are cleaned once, not in every task
+SHORT, KEPT = 1024, 1024  # bytes of distinct texts that are remembered, and how many such
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
@@ -173,9 +173,12 @@ def factor(column: Any) -> Factor:
     """
     column = array(column).dictionary_encode()
     raw, found = filled(column.indices, -1), column.dictionary
-    few = len(found) <= FEW and found.type == pa.string()
-    distinct = _cleaned_texts(tuple(found.to_pylist())) if few else _cleaned(found)
+    distinct = _cleaned_texts(tuple(found.to_pylist())) if _is_short(found) else _cleaned(found)
     return Factor(np.append(distinct.codes, -1)[raw], distinct.values)
+
+
+def _is_short(values: Any) -> bool:
+    return values.type == pa.string() and values.nbytes <= SHORT
 
 
 def _cleaned(found: Any) -> Factor:
@@ -184,7 +187,7 @@ def _cleaned(found: Any) -> Factor:
     return Factor(filled(clean.indices, -1).astype(np.int64), clean.dictionary)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(KEPT)
 def _cleaned_texts(found: tuple[str, ...]) -> Factor:
     """The same few texts come in every task, and cleaning them takes longer than encoding rows."""
     return _cleaned(pa.array(found, pa.string()))
@@ -196,7 +199,7 @@ def positions(values: Any, known: Sequence[str], *, fold: bool = False) -> np.nd
     >>> positions(pa.array(["b", "A", "c"]), ["a", "b"], fold=True)
     array([ 1,  0, -1])
     """
-    if len(values) <= FEW and values.type == pa.string():
+    if _is_short(values):
         return _positions_of_texts(tuple(values.to_pylist()), tuple(known), fold)
     return _positions(values, known, fold)
 
@@ -208,7 +211,7 @@ def _positions(values: Any, known: Sequence[str], fold: bool) -> np.ndarray:
     return filled(pc.index_in(values, value_set=texts), -1).astype(np.int64)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(KEPT)
 def _positions_of_texts(values: tuple[str, ...], known: tuple[str, ...], fold: bool) -> np.ndarray:
     """As of `_cleaned_texts`: what is asked of every task, and of the same texts."""
     return _positions(pa.array(values, pa.string()), known, fold)
