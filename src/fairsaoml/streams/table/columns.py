@@ -336,9 +336,24 @@ def _plain_numbers(column: Any) -> Any:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
     if _is_text(kind):
+        if _is_bare(column):  # in half of the time
+            with suppress(pa.ArrowInvalid):
+                return column.cast(pa.float64())
         with suppress(pa.ArrowInvalid):
             return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
     return None
+
+
+def _is_bare(texts: Any) -> bool:
+    """Whether texts are made of digits, signs and points alone, and none is empty or missing."""
+    if texts.type != pa.string() or not len(texts):
+        return False
+    _, ends, letters = texts.buffers()
+    ends = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    if not np.diff(ends).all():
+        return False
+    codes = np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
+    return bool((codes >= ord("+")).all() and (codes <= ord("9")).all())
 
 
 def is_flat(kind: Any) -> bool:
