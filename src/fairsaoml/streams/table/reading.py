@@ -119,6 +119,8 @@ def to_arrow(frame: Any) -> Any:
 
 def join(tables: Sequence[Any]) -> Any:
     """One table of several; columns whose type changes on the way become text."""
+    if len(tables) == 1:
+        return tables[0]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
