@@ -31,7 +31,7 @@ TABLES = {
         f"--time pan_day {BASE_RATE}",
         "ct_result",
     ),
-    "cps1988": ("AER CPS1988", "high yes ethnicity", "", "wage"),
+    "cps1988": ("AER CPS1988", "high yes ethnicity", "--known-groups ethnicity=afam", "wage"),
     "credit": ("modeldata credit_data", "Status good Marital", BASE_RATE, ""),
     "gssabany": (
         "stevedata gss_abortion",
