@@ -316,8 +316,9 @@ def finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
         print_json(summary | {"folder": str(folder), "report": str(report)})
     else:
         from fairsaoml.cli.tables import print_summary
+        from fairsaoml.runs.folder import read_spec
 
-        print_summary(summary)
+        print_summary(summary, read_spec(folder)["learner"]["config"].get("decision", "accuracy"))
         typer.echo(f"report: {report}")
     if summary.get("left_out", {}).get("rounds") == summary["rounds"]:
         raise RunError(f"nothing was learned in any of {summary['rounds']} rounds; see {report}")
