@@ -232,7 +232,8 @@ def kill(case: Case, folder: Path, kills: int, chance: random.Random) -> Counter
             assert is_sound(folder), f"{folder}: a round was saved and not journalled"
             assert saved(folder) >= before, f"{folder}: round {before} was saved and is lost"
         hits[what_is_left(folder, case)] += 1
-        if chance.random() < TORN:
+        # A summary is written when the journal is on the disk to its end: no kill tears that.
+        if not (folder / "summary.json").exists() and chance.random() < TORN:
             tear(folder, chance)
 
 

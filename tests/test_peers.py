@@ -153,6 +153,7 @@ def test_the_words_say_what_was_fitted_and_for_whom_it_is_fair():
         "fair by group, whatever the other attributes"
     )
     assert "fair by" not in words("threshold", {}, one)
+    assert words("sgd", {"balanced": True}, two).endswith("; both classes weigh the same")
 
 
 @every_peer
@@ -192,7 +193,7 @@ def test_logistic_refit_is_logistic_regression_on_all_the_past():
         assert lines[round - 1]["accuracy"] == np.mean(right)
 
 
-@pytest.mark.parametrize("peer", ["logistic-refit", "boosted-refit", "expgrad-eo"])
+@every_peer
 def test_balanced_weighs_a_rare_class_like_the_other(peer):
     def rare(round, task):
         kept = (task.y == 0) | (np.arange(len(task.y)) % 5 == 0)
@@ -203,6 +204,14 @@ def test_balanced_weighs_a_rare_class_like_the_other(peer):
         for settings in ({}, {"balanced": True})
     )
     assert balanced > plain + 0.1
+
+
+@every_peer
+def test_a_balanced_past_of_one_class_or_one_group_is_no_accident(peer):
+    lines = lines_of(peer, beginning_with("y", 1), balanced=True)
+    assert lines[0]["positive_rate"] == 0  # nothing learned
+    assert lines[1]["positive_rate"] > 0.9
+    assert len(lines_of(peer, beginning_with("group", 0), balanced=True)) == 2
 
 
 def test_a_lower_ratio_asked_of_fairlearn_leaves_more_accuracy_and_a_wider_gap():
@@ -376,10 +385,57 @@ def test_folders_that_an_older_version_wrote_are_kept(tmp_path):
     written["command"] = "fairsaoml peers synthetic --peers sgd --seeds 1"
     written["versions"] = {"fairsaoml": "0.0.9"}
     del written["spec_sha256"]  # there was none
+    del written["learner"]["config"]["balanced"]  # nor could it be asked for
     (folder / "spec.json").write_text(json.dumps(written))
     before = (folder / "rounds.jsonl").read_bytes()
     run_alternative(spec, folder)
     assert (folder / "rounds.jsonl").read_bytes() == before
+
+
+def test_every_peer_is_told_to_decide_as_asked(command, tmp_path):
+    typed = ["peers", "synthetic", "--set", "tasks=1", "--set", "rows=60", "--out", tmp_path]
+    said = command(*typed, "--decision", "balanced", "--json")
+    assert said.code == 0, said.err
+    found = json.loads(said.out)
+    for entry, name in zip(found["learners"], CATALOG, strict=True):
+        assert (entry["learner"], entry["settings"]) == (f"{name}-balanced", {"balanced": True})
+        assert "both classes weigh the same" in entry["what"]
+    assert "--seeds 1 --decision balanced --set tasks=1" in found["command"]
+    again = command(*typed, "--set", "decision=balanced", "--json")  # all are finished
+    assert json.loads(again.out) == found
+    assert "round 3/3" not in again.err
+    plain = command(*typed, "--peers", "sgd", "--decision", "accuracy", "--json")  # beside them
+    assert json.loads(plain.out)["learners"][0]["learner"] == "sgd"
+    assert "--decision" not in json.loads(plain.out)["command"]
+
+
+@pytest.mark.parametrize("asked", ["0.3", "fair", "[1]"])
+def test_a_decision_that_no_peer_can_take_is_refused(command, tmp_path, asked):
+    for typed in (["--decision", asked], ["--set", f"decision={asked}"]):
+        said = command("peers", "synthetic", *typed, "--out", tmp_path / "peers")
+        assert said.code == 2
+        assert "must be accuracy or balanced, got " in said.err
+    assert not (tmp_path / "peers").exists()
+
+
+def test_on_a_table_peers_say_where_they_decide_and_what_a_run_would_take(command, tmp_path):
+    path = tmp_path / "loans.csv"
+    lines = [f"{20 + 17 * at % 41},{'fm'[at % 2]},{at % 5 == 0}" for at in range(120)]
+    path.write_text("\n".join(["age,sex,paid", *lines]) + "\n")
+    typed = ["peers", path, "--label", "paid", "--sensitive", "sex", "--rows", 40, "--peers", "sgd"]
+    typed += ["--out", tmp_path / "peers"]
+    told = "decides at probability 0.5; 20 % of the first task are positive"
+    for options, there, noted in (
+        ([], told, True),
+        (["--decision", "accuracy"], told, False),
+        (["--decision", "balanced"], "decides at the base rate; 20 %", False),
+        (["--quiet"], "", False),
+    ):
+        said = command(*typed, *options)
+        assert said.code == 0, said.err
+        assert there in said.err
+        assert ("% of the first task" in said.err) == bool(there)
+        assert ("with --decision balanced these models do, too" in said.err) == noted
 
 
 def test_alternatives_may_still_be_named_as_peers(command, tmp_path):

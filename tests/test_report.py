@@ -636,9 +636,10 @@ def test_decisions_that_are_all_alike_at_the_end_are_said(
         "In rounds 81 to 90 it says yes to nearly everyone (100.0 % positive, of the labels" in said
     )
     assert ("--decision balanced puts" in said) == (decision == "accuracy")
-    print_summary(json.loads((folder / "summary.json").read_text()))
+    print_summary(json.loads((folder / "summary.json").read_text()), decision)
     told = " ".join(capsys.readouterr().out.split())
     assert "100.0% of the decisions in rounds 81 to 90 are positive" in told
+    assert ("--decision balanced puts" in told) == (decision == "accuracy")
 
 
 def test_what_can_be_reached_is_drawn_in_every_domain_that_knows_it(

@@ -337,7 +337,9 @@ def test_rows_that_are_left_out_are_counted():
 def test_a_run_that_learned_nothing_is_a_failure(monkeypatch, tmp_path):
     import fairsaoml.cli.run as command
     from fairsaoml.core.errors import RunError
+    from fairsaoml.runs.folder import write_spec
 
+    write_spec(tmp_path, {"learner": {"config": {}}})
     summary = summarise([line(1, warnings=[WARNINGS["empty"]])], learner="l", stream="s", seeds=[0])
     monkeypatch.setattr("fairsaoml.report.write_report", lambda folders, path: path)
     with pytest.raises(RunError, match="nothing was learned in any of 1 rounds"):

@@ -102,11 +102,11 @@ def play(source: Source, row: str, seeds: int) -> Path:
 
 def _play_alternative(source: Source, row: str, folder: Path) -> None:
     from fairsaoml.cli.options import parse_settings
-    from fairsaoml.compare.alternatives import AlternativeSpec, catalog, run_alternative
+    from fairsaoml.compare.alternatives import AlternativeSpec, run_alternative
 
     name, *pairs = row.split()
     settings = parse_settings(pairs)
-    if source.balanced and "balanced" in catalog.defaults(name):
+    if source.balanced:
         settings["balanced"] = True
     stream, of_stream = _stream(source)
     spec = AlternativeSpec(

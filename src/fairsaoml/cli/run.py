@@ -8,7 +8,15 @@ import typer
 from typer import Argument, Option
 
 from fairsaoml.cli import options
-from fairsaoml.cli.options import flag, parse_settings, piped, print_json, read_config, stem
+from fairsaoml.cli.options import (
+    flag,
+    parse_settings,
+    parse_value,
+    piped,
+    print_json,
+    read_config,
+    stem,
+)
 from fairsaoml.cli.progress import progress
 from fairsaoml.core.errors import ConfigError, RunError
 
@@ -186,7 +194,12 @@ def peers(
     refit_every: int = Option(
         1, min=1, help="Refit only every so many rounds; the row's name says so."
     ),
-    set_: list[str] = Option([], "--set", help="key=value: a setting of the stream."),
+    decision: str | None = Option(
+        None,
+        help="When a row is positive: accuracy (at 0.5), or balanced (both classes weigh the "
+        "same). \\[accuracy]",
+    ),
+    set_: list[str] = Option([], "--set", help="key=value: a setting of the stream, or decision."),
     out: Path | None = Option(None, help="A folder for all of them. \\[runs/paper/peers/STREAM]"),
     force: options.Force = False,
     quiet: options.Quiet = False,
@@ -201,13 +214,19 @@ def peers(
     from fairsaoml.compare.alternatives import CATALOG, compare_alternatives, plan
     from fairsaoml.learners import registry
 
+    settings = parse_settings(set_) | options.table_settings(stream, panels)
+    of_set = settings.pop("decision", None)
+    asked = of_set if decision is None else parse_value(decision)
     specs = plan(
         stream,
         options.chosen(alternatives, CATALOG),
-        stream_settings=parse_settings(set_) | options.table_settings(stream, panels),
+        stream_settings=settings,
         seeds=range(seeds),
         every=refit_every,
+        decision="accuracy" if asked is None else asked,
     )
+    if not quiet:
+        _say_how_they_decide(specs[0], asked)
     folder = out or Path("runs") / "paper" / "peers" / stem(stream)
     with progress([spec.label for spec in specs], seeds, quiet=quiet) as on_event:
         comparison = compare_alternatives(specs, folder, force=force, on_event=on_event)
@@ -216,7 +235,8 @@ def peers(
     print_comparison(
         comparison,
         f"The learners of fairsaoml are not among them: fairsaoml compare {stream} --learners "
-        f"{registry.DEFAULT} with the same options of the stream shows the default one.",
+        f"{registry.DEFAULT} with the same options of the stream and the same --decision shows "
+        "the default one.",
     )
     for entry in comparison["learners"]:
         typer.echo(f"{entry['learner']}: {entry['what']}.")
@@ -231,6 +251,24 @@ def _say_first(setup: Any) -> None:
         typer.echo(decision_words(setup.config["decision"], base_rate), err=True)
     for note in setup.stream.notes:
         typer.echo(f"note: {note}", err=True)
+
+
+def _say_how_they_decide(peer: Any, asked: str | None) -> None:
+    """What a person should know of a table's label before other libraries' models decide it."""
+    from fairsaoml.runs.spec import decision_words, suggested_decision
+    from fairsaoml.streams.catalog import is_table, open_stream
+
+    if not is_table(peer.stream):
+        return
+    if (base_rate := open_stream(peer.stream, peer.stream_settings).base_rate) is None:
+        return
+    typer.echo(decision_words(asked or "accuracy", base_rate), err=True)
+    if asked is None and (ours := suggested_decision(base_rate)) != "accuracy":
+        typer.echo(
+            f"note: `fairsaoml run` and `compare` take {ours} here; with --decision {ours} these "
+            "models do, too",
+            err=True,
+        )
 
 
 def _resume(folder: Path, *, quiet: bool, as_json: bool) -> None:
@@ -278,8 +316,9 @@ def finish(folder: Path, summary: dict[str, Any], *, as_json: bool) -> None:
         print_json(summary | {"folder": str(folder), "report": str(report)})
     else:
         from fairsaoml.cli.tables import print_summary
+        from fairsaoml.runs.folder import read_spec
 
-        print_summary(summary)
+        print_summary(summary, read_spec(folder)["learner"]["config"].get("decision", "accuracy"))
         typer.echo(f"report: {report}")
     if summary.get("left_out", {}).get("rounds") == summary["rounds"]:
         raise RunError(f"nothing was learned in any of {summary['rounds']} rounds; see {report}")

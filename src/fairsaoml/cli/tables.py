@@ -54,8 +54,11 @@ def _cell(value: float | None) -> str:
     return MARKS["undefined"] if value is None else f"{value:.3f}"
 
 
-def print_summary(summary: dict[str, Any]) -> None:
-    """Print figures of the whole run and of the last rounds of each domain, then the verdict."""
+def print_summary(summary: dict[str, Any], decision: str | float = "accuracy") -> None:
+    """Print figures of the whole run and of the last rounds of each domain, then the verdict.
+
+    `decision` is the learner's setting: what helps where nearly everyone is decided alike.
+    """
     bests = [(domain.get("best") or {}).get("fair_accuracy") for domain in summary["domains"]]
     titles = ("accuracy", "balanced", "DP ", "EO ", *(["best fair"] if any(bests) else []))
     table = _table(escape(f"{summary['learner']} on {summary['stream']}"), figures=titles)
@@ -84,8 +87,11 @@ def print_summary(summary: dict[str, Any]) -> None:
     where = " in rounds {} to {}".format(*last["rounds"])
     totals = [(_total(summary["overall"]), ""), (_total(last), where)]
     verdict = summary.get("verdict") or {}
+    unknown = {name: _unknown(block["pooled"]) for name, block, _ in rows}
     _say(
         "summary",
+        decision=decision,
+        unknown={name: reasons for name, reasons in unknown.items() if reasons},
         alike=next((one for one in totals if nearly_alike(one[0])), None),
         percent="{:.1%}".format,
         domains=len(bests),
@@ -93,6 +99,16 @@ def print_summary(summary: dict[str, Any]) -> None:
         colours=COLOURS,
         warnings=[*new_groups_words(verdict), *left_out_words(summary)],
     )
+
+
+def _unknown(pooled: dict[str, Any]) -> list[str]:
+    """Why DP or EO is not known, the first reason of each attribute."""
+    reasons: dict[str, str] = {}
+    for words in pooled.get("undefined") or ():
+        figure, _, reason = words.partition(" of ")
+        if figure.startswith(tuple(RATIOS)):
+            reasons.setdefault(reason.partition(":")[0], reason)
+    return list(reasons.values())
 
 
 def _total(block: dict[str, Any]) -> Counts:

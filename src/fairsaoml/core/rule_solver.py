@@ -197,7 +197,7 @@ def _measured(layout: Layout, row: PerRow, chance: PerRow, joint: Array, own: Ar
         own_centre=in_centre @ own,
         lifted=above * centre,
         spread=np.sqrt((above**2 * centre) @ row) + 1e-3,
-        caution=(2 / groups) ** 2,
+        caution=2 / groups,
     )
 
 
@@ -309,7 +309,7 @@ def _aim(layout: Layout, rule: Rule, sample: Measured, chosen: PerRow, ratio: fl
     centre = np.maximum(sample.own_centre @ chosen, SMALLEST_RATE)
     variance = gap_variance(layout, rate * (1 - rate) / np.maximum(rows, 1.0), sample.say)
     error = np.sqrt(variance) / centre
-    inside = SAFETY * sample.caution * error / (1 + (error / (SEEN * max(asked, 1e-6))) ** 4)
+    inside = SAFETY * sample.caution**2 * error / (1 + (error / (SEEN * max(asked, 1e-6))) ** 4)
     return np.maximum(SMALLEST_AIM * asked, asked - inside)
 
 

@@ -242,9 +242,10 @@ def _highest_ratio(one: Share, other: Share, level: float) -> float:
             distance / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, distance)
         )
 
-    # The score falls as the ratio grows, from 0 at the ratio observed.
-    kept, inside = 0.0, z
-    rejected = max(one.rate / other.rate, 1 / (n * m))
+    # The score falls as the ratio grows, from 0 at the ratio observed. Where it is rejected is near
+    # the end of the interval of Katz et al.
+    kept, inside = a / n / (b / m), z
+    rejected = max(kept, 1 / (n * m)) * math.exp(1.05 * z * math.sqrt(_log_ratio(one, other)[1]))
     while (outside := above(rejected)) > 0:
         kept, inside = rejected, outside
         rejected *= 2

@@ -49,6 +49,7 @@ NOTIONS = {
 }
 UNASKED = ("dp", "eo")  # judged by the 80 % rule where nothing was asked for
 
+NOBODY = Counts()
 Groups = Mapping[str, Counts]  # by group; the mean over the seeds, so perhaps no whole numbers
 
 
@@ -212,7 +213,8 @@ def compared(windows: Sequence[Groups], notion: str, groups: Sequence[str]) -> C
     each = _each(groups, notion)
     pairs, undefined = [], dict[str, None]()
     for (one, other), rate in product(combinations(groups, 2), rates):
-        shares = [(_share([w], one, rate), _share([w], other, rate)) for w in windows]
+        share = RATES[rate].share
+        shares = [(share(w.get(one, NOBODY)), share(w.get(other, NOBODY))) for w in windows]
         ratio, interval = typical_ratio(shares, each)
         if ratio is None:
             undefined[rate] = None

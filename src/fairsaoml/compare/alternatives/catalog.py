@@ -7,7 +7,9 @@ and post-processing over logistic regression, refitted on a window of tasks: the
 hold every domain gone by. Of several protected attributes the first is the one they keep fair. A
 group with one class only in the window cannot be held against the others there: its rows are
 decided, but not fitted on.
-`balanced`: both classes weigh the same, as our learners decide with `decision=balanced`.
+`balanced`: both classes weigh the same, as our learners decide with `decision=balanced`: by weights
+of rows or costs of errors, by ThresholdOptimizer's own objective, and for River's forest, which
+takes no weights, by each class's chance over how often it was seen.
 """
 
 import json
@@ -89,17 +91,25 @@ def constant(label: int) -> Decide:
 
 def logistic_refit(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`LogisticRegression` fitted on all the past; `C` is one over the penalty."""
-    return _refitted(LogisticRegression(C=settings.C), settings)
+    return _refitted(_logistic(settings), settings)
 
 
 def boosted_refit(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
     """`HistGradientBoostingClassifier` fitted on all the past."""
-    return _refitted(HistGradientBoostingClassifier(random_state=seed), settings)
+    weights = _class_weight(settings)
+    model = HistGradientBoostingClassifier(random_state=seed, class_weight=weights)
+    return _refitted(model, settings)
+
+
+def _logistic(settings: SimpleNamespace) -> LogisticRegression:
+    return LogisticRegression(C=settings.C, class_weight=_class_weight(settings))
+
+
+def _class_weight(settings: SimpleNamespace) -> str | None:
+    return "balanced" if settings.balanced else None
 
 
 def _refitted(model: Any, settings: SimpleNamespace) -> Alternative:
-    model.set_params(class_weight="balanced" if settings.balanced else None)
-
     def fit(x: Any, y: Any, group: Any) -> Decide:
         fitted = clone(model).fit(x, y)
         return lambda x, group: fitted.predict(x)
@@ -108,14 +118,23 @@ def _refitted(model: Any, settings: SimpleNamespace) -> Alternative:
 
 
 class StochasticGradient:
-    """`SGDClassifier(loss="log_loss")`: one pass over each task by `partial_fit`."""
+    """`SGDClassifier(loss="log_loss")`: one pass over each task by `partial_fit`.
+
+    `balanced` gives both classes the same weight, by how often each was seen so far.
+    """
 
     def __init__(self, schema: Schema, seed: int, settings: SimpleNamespace) -> None:
-        self._model = SGDClassifier(loss="log_loss", random_state=seed, **vars(settings))
+        own = vars(settings).copy()
+        self._balanced = own.pop("balanced")
+        self._seen = np.zeros(2)  # rows by label
+        self._model = SGDClassifier(loss="log_loss", random_state=seed, **own)
         self.decide = constant(NOTHING_LEARNED)
 
     def learn(self, task: Task) -> None:
-        self._model.partial_fit(task.x, task.y.astype(int), classes=[0, 1])
+        y = task.y.astype(int)
+        self._seen += np.bincount(y, minlength=2)
+        weights = self._seen.sum() / (2 * self._seen[y]) if self._balanced else None
+        self._model.partial_fit(task.x, y, classes=[0, 1], sample_weight=weights)
         self.decide = lambda x, group: self._model.predict(x)
 
 
@@ -146,13 +165,17 @@ def exponentiated_gradient(
 
 
 def threshold_optimizer(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
-    """`ThresholdOptimizer`: one threshold per group, so it must know each row's group."""
+    """`ThresholdOptimizer`: one threshold per group, so it must know each row's group.
+
+    `balanced`: the thresholds are the best for balanced accuracy, in place of accuracy.
+    """
     from fairlearn.postprocessing import ThresholdOptimizer
 
     random = np.random.default_rng(seed)
+    objective = "balanced_accuracy_score" if settings.balanced else "accuracy_score"
 
     def fit(x: Any, y: Any, group: Any) -> Decide:
-        model = ThresholdOptimizer(estimator=LogisticRegression(C=settings.C))
+        model = ThresholdOptimizer(estimator=_logistic(settings), objective=objective)
         model.fit(x, y, sensitive_features=group)
         known = np.unique(group)
 
@@ -184,7 +207,7 @@ def _of_first_attribute(fit: Fit, schema: Schema, settings: SimpleNamespace) -> 
         comparable = [code for code in range(len(levels)) if len(np.unique(y[first == code])) == 2]
         if len(comparable) < 2:
             warnings.warn("no two groups have both classes: the fit is a plain one", stacklevel=2)
-            plain = LogisticRegression(C=settings.C).fit(x, y)
+            plain = _logistic(settings).fit(x, y)
             return lambda x, group: plain.predict(x)
         kept = np.isin(first, comparable)
         if not kept.all():
@@ -217,10 +240,16 @@ def river_logistic(schema: Schema, seed: int, settings: SimpleNamespace) -> Alte
 
 
 def river_forest(schema: Schema, seed: int, settings: SimpleNamespace) -> Alternative:
-    """`ARFClassifier`: Hoeffding trees that are replaced where drift is detected."""
+    """`ARFClassifier`: Hoeffding trees that are replaced where drift is detected.
+
+    It takes no weights. With `balanced` it decides the class whose chance is the highest, measured
+    by how often the class was seen so far.
+    """
     from river import forest
 
-    return _RowByRow(forest.ARFClassifier(seed=seed, **vars(settings)), schema)
+    own = vars(settings).copy()
+    rows = _RowsByChance if own.pop("balanced") else _RowByRow
+    return rows(forest.ARFClassifier(seed=seed, **own), schema)
 
 
 class _RowByRow:
@@ -231,7 +260,7 @@ class _RowByRow:
         self._seen = [0, 0]  # rows by label
 
     def decide(self, x: Any, group: Any) -> Decisions:
-        labels = [self._model.predict_one(row) for row in self._rows(x)]
+        labels = [self._label(row) for row in self._rows(x)]
         return np.array([NOTHING_LEARNED if label is None else label for label in labels], int)
 
     def learn(self, task: Task) -> None:
@@ -240,8 +269,17 @@ class _RowByRow:
             weight = sum(self._seen) / (2 * self._seen[label])
             self._model.learn_one(row, label, **({"w": weight} if self._balanced else {}))
 
+    def _label(self, row: dict[str, float]) -> int | None:
+        return self._model.predict_one(row)
+
     def _rows(self, x: Any) -> list[dict[str, float]]:
         return [dict(zip(self._names, row, strict=True)) for row in x.tolist()]
+
+
+class _RowsByChance(_RowByRow):
+    def _label(self, row: dict[str, float]) -> int | None:
+        chances = self._model.predict_proba_one(row)
+        return max(chances, key=lambda label: chances[label] / self._seen[label], default=None)
 
 
 class Listing(NamedTuple):
@@ -304,6 +342,8 @@ def words(name: str, settings: Mapping[str, Any], schema: Schema) -> str:
         often = "each round" if every == 1 else f"every {every} rounds"
         past = "all the past" if window is None else f"the last {window} tasks"
         parts.append(f"refitted {often} on {past}")
+    if chosen["balanced"]:
+        parts.append("both classes weigh the same")
     first, *others = schema.attributes
     if others and CATALOG[name].constraints != "none":
         parts.append(f"fair by {first.name}, whatever the other attributes")

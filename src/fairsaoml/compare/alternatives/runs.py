@@ -30,6 +30,9 @@ from fairsaoml.runs.spec import RunSpec, pairs, versions
 from fairsaoml.streams.catalog import open_stream
 from fairsaoml.streams.stream import Stream, checked
 
+# What an alternative is told of each decision that it can be asked for.
+DECISIONS: Mapping[str, Mapping[str, Any]] = {"accuracy": {}, "balanced": {"balanced": True}}
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlternativeSpec:
@@ -51,7 +54,8 @@ class AlternativeSpec:
         'sgd-every-4'
         """
         every = self.settings.get("every", 1)
-        return self.alternative + f"-every-{every}" * (every > 1) + "-tuned" * (self.trials > 0)
+        name = self.alternative + "-balanced" * self.settings.get("balanced", False)
+        return name + f"-every-{every}" * (every > 1) + "-tuned" * (self.trials > 0)
 
     @property
     def row(self) -> RunSpec:
@@ -89,6 +93,7 @@ def command(specs: Sequence[AlternativeSpec]) -> str:
     words += [",".join(dict.fromkeys(spec.alternative for spec in specs))]
     words += ["--seeds", str(max(len(spec.seeds) for spec in specs))]
     words += ["--refit-every", str(every)] * (every > 1)
+    words += ["--decision", "balanced"] * any(spec.settings.get("balanced") for spec in specs)
     words += ["--trials", str(trials)] * (trials > 0)
     return command_of(words, pairs(specs[0].stream_settings))
 
@@ -100,6 +105,7 @@ def plan(
     stream_settings: Mapping[str, Any] | None = None,
     seeds: Sequence[int] = (0,),
     every: int = 1,
+    decision: str = "accuracy",
 ) -> list[AlternativeSpec]:
     """Return one spec per alternative, with its library's defaults.
 
@@ -109,6 +115,7 @@ def plan(
         stream_settings: what differs from the stream's defaults.
         seeds: an alternative that gives the same result for all gets the first only.
         every: those that are refitted keep each fit for so many rounds.
+        decision: "accuracy", or "balanced": both classes weigh the same.
 
     Raises:
         ConfigError: an unknown name or setting, or a library that is not installed.
@@ -116,16 +123,22 @@ def plan(
     settings = dict(stream_settings or {})
     if every < 1:
         raise ConfigError(f"expected to refit every 1 or more rounds, got {every}")
+    if decision not in tuple(DECISIONS):  # which may be a list, too
+        raise ConfigError(
+            f"decision of other libraries' models must be {' or '.join(DECISIONS)}, got "
+            f"{decision!r}; `fairsaoml compare` has learners that take a number, too"
+        )
     if len(set(names)) < len(names):
         raise ConfigError(f"expected each alternative once, got {','.join(names)}")
     listings = [catalog.listing(name) for name in names]
+    chosen = {**({"every": every} if every > 1 else {}), **DECISIONS[decision]}
     seeded = open_stream(stream, settings).seeded
     return [
         AlternativeSpec(
             stream=stream,
             alternative=name,
             stream_settings=settings,
-            settings={"every": every} if every > 1 and "every" in catalog.defaults(name) else {},
+            settings={key: chosen[key] for key in chosen if key in listing.settings},
             seeds=tuple(seeds if seeded or listing.random else seeds[:1]),
         )
         for name, listing in zip(names, listings, strict=True)
@@ -206,7 +219,8 @@ def compare_alternatives(
 
 def _identity(spec: Mapping[str, Any]) -> list[Any]:
     """What must agree for two spec.json to be the same run, whichever version wrote them."""
-    learner = {key: value for key, value in spec["learner"]["config"].items() if key != "what"}
+    config = {"balanced": False, **spec["learner"]["config"]}  # once not every one had this
+    learner = {key: value for key, value in config.items() if key != "what"}
     stream = [spec["stream"][key] for key in ("name", "settings", "features", "attributes")]
     return tidy([spec["learner"]["name"], learner, stream, spec["seeds"]])
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from fairsaoml.core.errors import DataError
 
 SHOWN = 5  # values named in a message
+SHORT, KEPT = 1024, 1024  # bytes of distinct texts that are remembered, and how many such
 # What Arrow raises where it has no type for values, or none to cast them to.
 UNTYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
@@ -170,11 +172,25 @@ def factor(column: Any) -> Factor:
     ['1', '2.5']
     """
     column = array(column).dictionary_encode()
-    raw = filled(column.indices, -1).astype(np.int64)
-    # Two texts may be one value (" a" and "a"): encode what is left after cleaning once more.
-    clean = canonical(column.dictionary).dictionary_encode()
-    again = filled(clean.indices, -1).astype(np.int64)
-    return Factor(np.append(again, -1)[raw], clean.dictionary)
+    raw, found = filled(column.indices, -1), column.dictionary
+    distinct = _cleaned_texts(tuple(found.to_pylist())) if _is_short(found) else _cleaned(found)
+    return Factor(np.append(distinct.codes, -1)[raw], distinct.values)
+
+
+def _is_short(values: Any) -> bool:
+    return values.type == pa.string() and values.nbytes <= SHORT
+
+
+def _cleaned(found: Any) -> Factor:
+    """Two texts may be one value (" a" and "a"): what is left after cleaning is encoded again."""
+    clean = canonical(found).dictionary_encode()
+    return Factor(filled(clean.indices, -1).astype(np.int64), clean.dictionary)
+
+
+@lru_cache(KEPT)
+def _cleaned_texts(found: tuple[str, ...]) -> Factor:
+    """The same few texts come in every task, and cleaning them takes longer than encoding rows."""
+    return _cleaned(pa.array(found, pa.string()))
 
 
 def positions(values: Any, known: Sequence[str], *, fold: bool = False) -> np.ndarray:
@@ -183,10 +199,22 @@ def positions(values: Any, known: Sequence[str], *, fold: bool = False) -> np.nd
     >>> positions(pa.array(["b", "A", "c"]), ["a", "b"], fold=True)
     array([ 1,  0, -1])
     """
+    if _is_short(values):
+        return _positions_of_texts(tuple(values.to_pylist()), tuple(known), fold)
+    return _positions(values, known, fold)
+
+
+def _positions(values: Any, known: Sequence[str], fold: bool) -> np.ndarray:
     texts = pa.array(known, pa.string())
     if fold:
         values, texts = pc.utf8_lower(values.cast(pa.string())), pc.utf8_lower(texts)
     return filled(pc.index_in(values, value_set=texts), -1).astype(np.int64)
+
+
+@lru_cache(KEPT)
+def _positions_of_texts(values: tuple[str, ...], known: tuple[str, ...], fold: bool) -> np.ndarray:
+    """As of `_cleaned_texts`: what is asked of every task, and of the same texts."""
+    return _positions(pa.array(values, pa.string()), known, fold)
 
 
 def some(values: Sequence[str]) -> str:
@@ -309,9 +337,24 @@ def _plain_numbers(column: Any) -> Any:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
     if _is_text(kind):
+        if _is_bare(column):  # in half of the time
+            with suppress(pa.ArrowInvalid):
+                return column.cast(pa.float64())
         with suppress(pa.ArrowInvalid):
             return _unmarked(pc.utf8_trim_whitespace(column)).cast(pa.float64())
     return None
+
+
+def _is_bare(texts: Any) -> bool:
+    """Whether texts are made of digits, signs and points alone, and none is empty or missing."""
+    if texts.type != pa.string() or not len(texts):
+        return False
+    _, ends, letters = texts.buffers()
+    ends = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    if not np.diff(ends).all():
+        return False
+    codes = np.frombuffer(letters, np.uint8)[ends[0] : ends[-1]]
+    return bool((codes >= ord("+")).all() and (codes <= ord("9")).all())
 
 
 def is_flat(kind: Any) -> bool:

@@ -49,6 +49,8 @@ def by_level(
     new = place < 0
     codes = distinct.spread(np.where(new, unknown, place), gap).astype(np.int32)
     missing = int((distinct.codes < 0).sum()) if gap == unknown else 0
+    if not new.any():
+        return Grouped(codes, missing, {})
     strange, rows = distinct.values.filter(new).to_pylist(), distinct.counts()[new].tolist()
     return Grouped(codes, missing, dict(zip(strange, rows, strict=True)))
 

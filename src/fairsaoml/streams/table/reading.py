@@ -119,6 +119,8 @@ def to_arrow(frame: Any) -> Any:
 
 def join(tables: Sequence[Any]) -> Any:
     """One table of several; columns whose type changes on the way become text."""
+    if len(tables) == 1:
+        return tables[0]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -234,8 +236,8 @@ def _of_parquet(path: Path) -> tuple[tuple[str, ...], Batches]:
 
 
 def _require_distinct(names: Sequence[str], where: str) -> None:
-    name, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
-    if times > 1:
+    if len(set(names)) < len(names):
+        name, times = Counter(names).most_common(1)[0]
         raise DataError(
             f"expected every column name once in {where}, got {name!r} {times} times; rename or "
             "remove one"
