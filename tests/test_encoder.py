@@ -110,6 +110,9 @@ def test_whether_a_comma_stands_before_decimals_is_what_fits_most_values_and_is_
 def test_a_column_left_out_as_an_id_that_begins_with_digits_says_that_it_may_be_a_number():
     odd = fit_encoder(pa.table({"v": [f"{n}|{n % 7}" for n in range(60)], "a": range(1, 61)}))
     assert "if these are numbers, how they are written was not understood" in reasons(odd)["v"]
+    for joined in ("17-{n:06}", "{n}:{n}:1", "{n}/17"):
+        case = fit_encoder(pa.table({"v": [joined.format(n=n) for n in range(60)]}))
+        assert reasons(case)["v"] == "an id or a name, different in nearly every row"
 
 
 # Against independent implementations

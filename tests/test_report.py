@@ -336,6 +336,7 @@ def test_dates_stand_on_the_axis_and_in_the_words(tmp_path: Path) -> None:
     assert "90 rounds, 90,000 rows, 3 domains, 2021-01-01 to 2021-12-28" in page.text
     words = [node.text for node in progress_of(text).iter() if node.get("class") == "tick"]
     assert "2021-03-01" in words
+    assert "time of the round's first row" in [node.text for node in progress_of(text).iter()]
     assert json.loads(page.scripts[0])["labels"][8] == "Round 9, 2021-02-01 to 2021-02-28"
 
 

@@ -4,6 +4,8 @@ import gc
 import gzip
 import json
 import re
+import subprocess
+import sys
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
@@ -256,6 +258,79 @@ def test_a_stray_byte_in_the_last_row_is_read_as_latin_1_and_changes_nothing_bef
     assert stream.schema.attributes == clean.schema.attributes == (("race", ("b", "ätna")),)
     assert [len(task.y) for task in stream.tasks(0)] == [2_000, 2_000]
     assert read_table(path)["hired"][3_999].as_py() in ("yesé", "noé")
+
+
+READ_SLOWLY = """
+import sys, time
+from pathlib import Path
+from fairsaoml.core.errors import DataError
+from fairsaoml.streams.table import text
+
+class Slow:
+    def __init__(self, file):
+        self.file, self.blocks = file, 0
+
+    def read(self, size=-1):
+        self.blocks += 1
+        time.sleep(0.2 if self.blocks > 3 else 0)
+        return self.file.read(size)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.file.close()
+
+fast = text._bytes
+text._bytes = lambda path: Slow(fast(path))
+table = text.TextTable(Path(sys.argv[1]))
+begun = table.batches(table.columns)
+try:
+    if "held" in sys.argv:
+        next(begun)
+        sys.exit(0)
+    print(sum(batch.num_rows for batch in begun))
+except DataError as error:
+    sys.exit(f"told: {error}")
+"""
+
+
+def test_a_broken_line_ends_a_process_that_still_reads_ahead_with_its_error_alone(tmp_path):
+    rows = [f"yes,{'m' * 10_000}"] * 1_000
+    path = tmp_path / "broken.csv"
+    path.write_text("\n".join(["hired,sex", "yes,m,3", *rows]))
+    words = [sys.executable, "-c", READ_SLOWLY, str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("told: expected rows of 2 values")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_process_ends_in_the_midst_of_a_pass_that_reads_ahead(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("\n".join(["hired,sex", *[f"yes,{'m' * 10_000}"] * 1_000]))
+    words = [sys.executable, "-c", READ_SLOWLY, str(path), "held"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_pass_that_ends_leaves_nothing_in_the_hands_of_other_threads(tmp_path, monkeypatch):
+    lent, real = [], text_module._wait_until_empty
+
+    def wait(given):
+        real(given)
+        lent.append(len(given))
+
+    monkeypatch.setattr(text_module, "_wait_until_empty", wait)
+    path = tmp_path / "long.csv"
+    path.write_text("\n".join(["hired,sex", *[f"yes,{'m' * 10_000}"] * 1_000]))
+    for _ in range(10):
+        table = text_module.TextTable(path)
+        assert sum(batch.num_rows for batch in table.batches(table.columns)) == 1_000
+        begun = table.batches(table.columns)
+        next(begun)
+        begun.close()
+    assert lent == [0] * 20
 
 
 # Cutting
@@ -549,6 +624,17 @@ def test_how_numbers_were_read_is_a_note_and_ranges_read_them_alike():
     assert "read as numbers: pay ('500,25 €' as 500.25)" not in stream.notes  # it is no input
     assert next(stream.tasks(0)).group[:, 1].tolist() == [0] * 20 + [1] * 80
     assert "read as numbers: pay ('500,25 €' as 500.25)" in hiring(table, rows=100).notes
+
+
+def test_an_empty_cell_is_no_odd_way_to_write_a_number(tmp_path):
+    ages = ["", "n/a", "$31", *map(str, people()["age"].to_pylist()[3:])]
+    pays = ["", "n/a", *map(str, people()["pay"].to_pylist()[2:])]
+    table = replaced(replaced(people(), "age", ages), "pay", pays)
+    stream = hiring(write(tmp_path, table), rows=100)
+    assert {"age", "pay"} <= {*stream.schema.features}
+    assert [note for note in stream.notes if "read as numbers" in note] == [
+        "read as numbers: age ('$31' as 31)"
+    ]
 
 
 def test_groups_that_are_known_to_come_are_levels_from_the_start():

@@ -215,7 +215,7 @@ class Chart:
 
 
 def _round_ticks(run: Run, frame: svg.Frame) -> list[tuple[float, str]]:
-    """Places on the axis: with the rounds' first days where there are times, else their numbers."""
+    """Places on the axis: with the rounds' first times where there are some, else their numbers."""
     days = {number: day(period[0]) for number, period in run.periods.items()}
     low, high = frame.x_range
     about = max(int(frame.width / TICK_ROOM), 2 if days else 4)

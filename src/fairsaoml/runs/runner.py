@@ -205,7 +205,8 @@ def write_summary(folder: Path, spec: RunSpec, best: Any) -> dict[str, Any]:
         best=best,
         asked=Asked.of(content),
         columns_left_out=len(dropped),
-        column_reasons=[column["reason"] for column in dropped],
+        # What stands in brackets is advice, which the notes before the first round gave.
+        column_reasons=[column["reason"].partition(" (")[0] for column in dropped],
     )
     write_json(folder / SUMMARY, summary)
     return read_json(folder / SUMMARY)

@@ -303,8 +303,9 @@ def decimal_of(column: Any) -> str:
 def dressed(column: Any, decimal: str = POINT) -> tuple[str, float] | None:
     """The first text that is a number but not simply written as one, and that number.
 
-    >>> dressed(pa.array(["3", "n/a", "$1,200"]))
+    >>> dressed(pa.array(["", "3", "n/a", "$1,200"]))
     ('$1,200', 1200.0)
+    >>> dressed(pa.array(["", "3", "n/a"]))
     """
     column = array(column)
     if not _is_text(column.type):
@@ -312,8 +313,8 @@ def dressed(column: Any, decimal: str = POINT) -> tuple[str, float] | None:
     texts = pc.utf8_trim_whitespace(column).unique()
     values = numbers(texts, decimal).values
     simple = filled(pc.match_substring_regex(texts, _NUMBER), True)
-    place = int(np.argmax(~np.isnan(values) & ~simple))
-    return None if simple[place] else (texts[place].as_py(), float(values[place]))
+    odd = np.flatnonzero(~np.isnan(values) & ~simple)
+    return (texts[odd[0]].as_py(), float(values[odd[0]])) if len(odd) else None
 
 
 def _is_text(kind: Any) -> bool:

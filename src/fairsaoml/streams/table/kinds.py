@@ -35,6 +35,7 @@ NOT_UNDERSTOOD = (
     "understood; write 1234.5)"
 )
 DIGIT_FIRST = r"^\W{0,2}\d"
+JOINED = r"\d[-:/]\d"  # as in 17-000003 and 13:157:1, which are no numbers
 ID_NAME = re.compile(r"(^|[\W_])(id|uuid|guid|key|index|ssn)$|[a-z]I[dD]$", re.ASCII)
 TAIL = 0.05  # on either side; what lies between says how wide a column is
 MOSTLY_ONE = 5.0  # how many medians of the others' distances stand for the width, where it is 0
@@ -141,8 +142,11 @@ def _guess_text(name: str, distinct: raw.Factor) -> str:
     if (mostly_distinct or different > encoder.MAX_CATEGORIES) and long:
         return "free text"
     if mostly_distinct and rows >= ENOUGH_ROWS and different > MAX_CODES:
-        begins = pc.match_substring_regex(distinct.values, DIGIT_FIRST).to_numpy(False)
-        figures = begins.mean() > MOSTLY_NUMBERS and not ID_NAME.search(name)
+        begins, joined = (
+            pc.match_substring_regex(distinct.values, pattern).to_numpy(False)
+            for pattern in (DIGIT_FIRST, JOINED)
+        )
+        figures = (begins & ~joined).mean() > MOSTLY_NUMBERS and not ID_NAME.search(name)
         return NOT_UNDERSTOOD if figures else AN_ID
     if ID_NAME.search(name) and (different > encoder.MAX_CATEGORIES or different == rows):
         return AN_ID

@@ -4,15 +4,19 @@ What is UTF-8 is read as UTF-8; a byte that cannot be is read as Latin-1, by its
 byte in the last row changes nothing before it. UTF-16 is known by its mark.
 """
 
+import atexit
 import codecs
 import csv
 import gzip
 import io
+import time
+import traceback
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+from weakref import WeakSet, WeakValueDictionary
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -22,6 +26,7 @@ from fairsaoml.core.errors import DataError
 BLOCK_BYTES = 1 << 20  # one block of CSV text; Arrow reads some twenty ahead
 HEAD_BYTES = 1 << 16  # of a text file, from which header and separator are told
 MOST_HEAD_BYTES = 1 << 22  # a header that is longer is none
+PATIENCE = 0.5  # seconds, at the end of a pass, for Arrow's threads to let go of the file
 BLANK = "column_{}"  # the name of a column that has none
 UTF_8 = "utf-8-sig"  # with or without its mark
 LATIN_1 = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}  # of what `surrogateescape` makes
@@ -60,24 +65,41 @@ class TextTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """One pass over the rows; raises DataError where the file is damaged."""
+        rows = self._rows(columns)
+        _passes.add(rows)
+        return rows
+
+    def _rows(self, columns: Sequence[str]) -> Generator[Any]:
         expected = f"rows of {len(self.columns)} values"
         with reading(self.path, expected), _bytes(self.path) as file:
-            reader = pacsv.open_csv(
-                _Decoded(self, file),
-                read_options=pacsv.ReadOptions(
-                    column_names=self.columns,
-                    skip_rows_after_names=self.lines,
-                    block_size=BLOCK_BYTES,
-                    use_threads=False,  # no slower here, and half the memory
-                ),
-                parse_options=pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                convert_options=pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(self.columns, pa.string()),
-                    include_columns=list(columns),
-                ),
-            )
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+            text = _Decoded(self, file)
+            lent = text.lent
+            try:
+                for batch in self._reader(text, columns):
+                    yield pa.Table.from_batches([batch])
+            except UNREADABLE as error:
+                traceback.clear_frames(error.__traceback__)  # they hold the text as well
+                raise
+            finally:
+                text.stopped = True
+                del text
+                _wait_until_empty(lent)
+
+    def _reader(self, text: "_Decoded", columns: Sequence[str]) -> Any:
+        return pacsv.open_csv(
+            text,
+            read_options=pacsv.ReadOptions(
+                column_names=self.columns,
+                skip_rows_after_names=self.lines,
+                block_size=BLOCK_BYTES,
+                use_threads=False,  # no slower here, and half the memory
+            ),
+            parse_options=pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(self.columns, pa.string()),
+                include_columns=list(columns),
+            ),
+        )
 
     def note(self, words: str) -> None:
         """Remember something odd about the file, once."""
@@ -91,7 +113,7 @@ class TextTable:
             while size <= MOST_HEAD_BYTES:
                 block += file.read(size - len(block))
                 self.encoding = self._encoding(block)
-                text = _Decoded(self, io.BytesIO(block)).read().decode()
+                text = _Decoded(self, io.BytesIO(block)).utf_8().decode()
                 if len(block) < size or _has_two_rows(text):
                     return text
                 size *= 2
@@ -112,18 +134,29 @@ class TextTable:
         return UTF_8
 
 
-class _Decoded(io.RawIOBase):
-    """A file re-encoded while it is read: as UTF-8, whatever it was."""
+class _Decoded:
+    """A file re-encoded while it is read: as UTF-8, whatever it was.
+
+    Threads of Arrow's read ahead in it, and go on for a moment when a pass ends early. One that
+    still needs Python when Python has ended, if only to give a block back, aborts the process or
+    has it wait for ever. So a pass waits for them, and ends before Python does.
+    """
+
+    closed = False  # Arrow asks
 
     def __init__(self, table: TextTable, file: BinaryIO) -> None:
-        self.table, self.file = table, file
+        self.table, self.file, self.stopped = table, file, False
         errors = "surrogateescape" if table.encoding == UTF_8 else "replace"
         self.decoder = codecs.getincrementaldecoder(table.encoding)(errors=errors)
+        self.lent = WeakValueDictionary[int, Any]({id(self): self})  # what Arrow may still hold
 
-    def readable(self) -> bool:
-        return True
+    def read(self, size: int) -> memoryview:
+        """The next block, for Arrow."""
+        block = memoryview(b"" if self.stopped else self.utf_8(size))
+        self.lent[id(block)] = block
+        return block
 
-    def read(self, size: int = -1) -> bytes:
+    def utf_8(self, size: int = -1) -> bytes:
         text, ended = "", False
         while not text and not ended:  # a block may be the first byte of a letter alone
             block = self.file.read(size)
@@ -137,6 +170,22 @@ class _Decoded(io.RawIOBase):
                 " they are read as Latin-1; save it as UTF-8 if names look wrong"
             )
             return text.translate(LATIN_1).encode()
+
+
+_passes = WeakSet[Generator[Any]]()  # those that may not have ended
+
+
+@atexit.register
+def _close_passes() -> None:
+    for rows in [*_passes]:
+        with suppress(ValueError):  # another thread is in it
+            rows.close()
+
+
+def _wait_until_empty(lent: WeakValueDictionary[int, Any]) -> None:
+    ends = time.monotonic() + PATIENCE
+    while lent and time.monotonic() < ends:
+        time.sleep(0.0001)
 
 
 def _bytes(path: Path) -> BinaryIO:
