@@ -77,7 +77,7 @@ class Look(NamedTuple):
 
     said: Said
     chance: PerRow
-    joint: PerRate
+    added: PerRate  # to the margin, by the rates
 
 
 class Latest:
@@ -118,13 +118,13 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
 
     def look_anew(state: State, x: Rows, group: Groups) -> tuple[Look, Shown]:
         said = heads_.look(who, state.heads, x)
-        seen = Look(said, *chances(layout, levels, said.chance, group))
-        rule = state.rule
-        added = fair_rule.added_by_rate(rule, seen.chance, seen.joint, x).sum(0)
-        return seen, Shown(
-            scores=logit(seen.chance),
-            margins=(seen.chance - rule.threshold) / rule.spread + added,
-            plain_margins=seen.chance - rule.threshold,
+        rule, (chance, joint) = state.rule, chances(layout, levels, said.chance, group)
+        by_rate = fair_rule.added_by_rate(rule, chance, joint, x)
+        added = by_rate.sum(0)
+        return Look(said, chance, by_rate), Shown(
+            scores=logit(chance),
+            margins=(chance - rule.threshold) / rule.spread + added,
+            plain_margins=chance - rule.threshold,
             threshold=rule.threshold - rule.spread * added,
         )
 
@@ -138,8 +138,7 @@ def decoupled(problem: Problem, config: DecoupledConfig) -> Learner:
 
     def explain(state: State, x: Rows, group: Groups) -> Explanation:
         (seen, shown), rule = look(state, x, group), state.rule
-        added = fair_rule.added_by_rate(rule, seen.chance, seen.joint, x)
-        moved = -rule.spread * (of_constraint @ added)
+        moved = -rule.spread * (of_constraint @ seen.added)
         return Explanation(
             probability=seen.chance,
             plain_threshold=rule.threshold,
