@@ -106,3 +106,14 @@ def test_nan_never_gets_into_a_journal(path):
 def test_a_missing_journal_is_an_error(tmp_path):
     with pytest.raises(RunError, match=r"expected a run's journal at rounds.jsonl"):
         read_rounds(tmp_path / "rounds.jsonl")
+
+
+def test_a_line_of_no_round_is_a_damaged_one(tmp_path):
+    """Before any checkpoint all that a journal holds is written again: nothing is kept."""
+    path = tmp_path / "rounds.jsonl"
+    for round in (0, -1, True, "1", None):
+        path.write_text(f'{{"round": {json.dumps(round)}}}\n{{"round": 2}}\n')
+        with pytest.raises(RunError, match="line 1"):
+            read_rounds(path)
+        with Journal(path):
+            assert path.read_bytes() == b""

@@ -125,7 +125,8 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 record = json.loads(line) if line.endswith(b"\n") else None
             except (ValueError, RecursionError):
                 record = None
-            if isinstance(record, dict) and "round" in record:
+            record = record if isinstance(record, dict) else {}
+            if type(round := record.get("round")) is int and round > 0:
                 yield len(line), record
             elif file.read(1):
                 raise _Damaged(
