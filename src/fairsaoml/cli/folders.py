@@ -160,7 +160,8 @@ def serve(
     if demo:
         from fairsaoml.serve.demo import serve_demo
 
-        return serve_demo(rules, port=port, on_ready=ready)
+        serve_demo(rules, port=port, on_ready=ready)
+        return
     assert folder is not None
     if schema is not None:
         from fairsaoml.serve.export import write_new
